@@ -4,8 +4,7 @@
 
 use crate::attributes::{Reliability, Tag};
 use crate::errors::Status;
-use crate::slab::Slab;
-use crate::state::{Area, CompletionQueue, Published, State, Vi, ViState, check, context};
+use crate::state::{Area, CompletionQueue, Published, Slab, State, Vi, ViState, check, context};
 use crate::task::{Op, Task, Token, WorkQueue};
 use crate::wire::{self, HEADER, Header};
 use cci::{Completed, Endpoint, Notify, Received};

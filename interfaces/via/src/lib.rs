@@ -78,7 +78,6 @@ mod ring;
 mod send;
 #[cfg(test)]
 mod silent_ports;
-mod slab;
 mod state;
 mod tables;
 mod task;

@@ -1,9 +1,8 @@
 //! The tables of a NIC, and what a VI consists of.
 
-use crate::attributes::{Access, Tag, ViAttributes};
+use crate::attributes::{Access, MAX_OBJECTS, Tag, ViAttributes};
 use crate::errors::{Fault, FaultCode, Status};
 use crate::pending::PeerConnect;
-use crate::slab::Slab;
 use crate::task::{Completion, Entry, Segment, Task, Token, WorkQueue};
 use cci::{Connection, Endpoint, Memory, Registration, RmaHandle};
 use std::collections::{HashMap, VecDeque};
@@ -26,6 +25,13 @@ pub enum ViState {
     ConnectPending = 2,
     /// Broken: disconnect it.
     Error = 3,
+}
+
+/// Objects by number: 16 bits of index, 16 of generation. It begins with 1, so that no number is 0.
+pub(crate) type Slab<V> = cci_slab::Slab<V, u32, 16, 16>;
+
+const fn slab<V>() -> Slab<V> {
+    Slab::new(1 << 16, MAX_OBJECTS as u32)
 }
 
 /// Registered memory.
@@ -240,11 +246,11 @@ pub(crate) fn context(vi: u32, entry: u32) -> u64 {
 impl<T: Token> State<T> {
     pub(crate) fn new() -> Self {
         Self {
-            vis: Slab::new(),
-            queues: Slab::new(),
-            areas: Slab::new(),
+            vis: slab(),
+            queues: slab(),
+            areas: slab(),
             ending: Vec::new(),
-            tags: Slab::new(),
+            tags: slab(),
             tickets: HashMap::new(),
             faults: VecDeque::new(),
             blocked: Vec::new(),
@@ -377,7 +383,7 @@ impl<T> State<T> {
     pub(crate) fn withdraw(&mut self, handle: u32) -> bool {
         let mut ended = Vec::new();
         let is_its = |grant: &mut Grant| grant.handle == handle;
-        for vi in self.vis.iter_mut() {
+        for vi in self.vis.values_mut() {
             ended.extend(vi.grants.extract_if(.., is_its));
         }
         ended.extend(self.ending.extract_if(.., is_its));

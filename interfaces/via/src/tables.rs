@@ -24,7 +24,7 @@ impl<T: Token> Core<T> {
     #[must_use]
     pub fn is_unused(&self) -> bool {
         let state = self.lock();
-        state.vis.len() == 0 && state.queues.len() == 0
+        state.vis.is_empty() && state.queues.is_empty()
     }
 
     /// Makes a protection tag.
@@ -45,8 +45,8 @@ impl<T: Token> Core<T> {
     pub fn destroy_tag(&self, tag: Tag) -> Result<(), Error> {
         let mut state = self.lock();
         let users = *state.tags.get(tag.0).ok_or(Error::Tag)?;
-        let in_use = users > 0 || state.areas.iter().any(|area| area.tag == tag);
-        if in_use || state.vis.iter().any(|vi| vi.attributes.tag == tag) {
+        let in_use = users > 0 || state.areas.iter().any(|(_, area)| area.tag == tag);
+        if in_use || state.vis.iter().any(|(_, vi)| vi.attributes.tag == tag) {
             return Err(Error::Resource("VIs or memory use this protection tag; destroy them first"));
         }
         state.tags.remove(tag.0);
