@@ -1,6 +1,6 @@
 //! Handles, and the tables that they lead into.
 
-use std::collections::VecDeque;
+use cci_slab::{Key, Slab};
 
 /// Names an object of an interface: its kind, the interface, a life and an index. One that is
 /// stale, invented or of another kind is refused.
@@ -54,15 +54,15 @@ impl Handle {
         self.0 >> (INDEX_BITS + LIFE_BITS) & ((1 << NUMBER_BITS) - 1)
     }
 
-    pub(crate) const fn make(kind: Kind, interface: u32, life: u32, index: u32) -> Self {
-        let life = life & ((1 << LIFE_BITS) - 1);
-        Self((kind as u32) << 29 | interface << (INDEX_BITS + LIFE_BITS) | life << INDEX_BITS | index)
+    /// The first handle of a kind.
+    pub(crate) const fn first(kind: Kind, interface: u32) -> Self {
+        Self((kind as u32) << 29 | interface << (INDEX_BITS + LIFE_BITS))
     }
 
     /// Of the interface itself.
     #[must_use]
     pub const fn of_interface(number: u32) -> Self {
-        Self::make(Kind::Network, number, 0, 0)
+        Self::first(Kind::Network, number)
     }
 
     pub(crate) const fn index(self) -> usize {
@@ -70,111 +70,33 @@ impl Handle {
     }
 }
 
-#[derive(Debug)]
-struct Place<V> {
-    life: u32,
-    /// That of the value which is here, or will be next.
-    handle: Handle,
-    value: Option<V>,
+impl Key for Handle {
+    #[inline]
+    fn from_u64(bits: u64) -> Self {
+        Self(bits as u32)
+    }
+
+    #[inline]
+    fn to_u64(self) -> u64 {
+        self.0.into()
+    }
 }
 
 /// Objects of one kind. An index is used again after all other free ones.
-#[derive(Debug)]
-pub(crate) struct Table<V> {
-    kind: Kind,
-    interface: u32,
-    most: u32,
-    places: Vec<Place<V>>,
-    free: VecDeque<u32>,
-}
-
-impl<V> Table<V> {
-    pub(crate) const fn new(kind: Kind, interface: u32, most: u32) -> Self {
-        Self { kind, interface, most, places: Vec::new(), free: VecDeque::new() }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
-    pub(crate) fn has_room(&self) -> bool {
-        self.len() < self.most as usize
-    }
-
-    /// Enters a value; `None`: the table is full, or there is no memory.
-    pub(crate) fn insert(&mut self, value: V) -> Option<Handle> {
-        let index = if self.places.len() < self.most as usize {
-            self.places.try_reserve(1).ok()?;
-            self.free.try_reserve(self.places.len() + 1 - self.free.len()).ok()?;
-            let index = u32::try_from(self.places.len()).ok()?;
-            let handle = Handle::make(self.kind, self.interface, 0, index);
-            self.places.push(Place { life: 0, handle, value: None });
-            index
-        } else {
-            self.free.pop_front()?
-        };
-        let place = &mut self.places[index as usize];
-        place.value = Some(value);
-        Some(place.handle)
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, handle: Handle) -> Option<&V> {
-        self.places.get(handle.index()).filter(|place| place.handle == handle)?.value.as_ref()
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut V> {
-        self.places.get_mut(handle.index()).filter(|place| place.handle == handle)?.value.as_mut()
-    }
-
-    pub(crate) fn remove(&mut self, handle: Handle) -> Option<V> {
-        let index = handle.index();
-        let place = self.places.get_mut(index).filter(|place| place.handle == handle)?;
-        let value = place.value.take()?;
-        let index = u32::try_from(index).ok()?;
-        place.life = place.life.wrapping_add(1);
-        place.handle = Handle::make(self.kind, self.interface, place.life, index);
-        self.free.push_back(index);
-        Some(value)
-    }
-
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.places.iter_mut().filter_map(|place| place.value.as_mut())
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
-        self.places.iter().filter_map(|place| place.value.as_ref())
-    }
-}
+pub(crate) type Table<V> = Slab<V, Handle, INDEX_BITS, LIFE_BITS, true>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_that_was_freed_or_is_of_another_kind_finds_nothing() {
-        let mut entries = Table::new(Kind::Entry, 1, 3);
-        let mut queues = Table::new(Kind::Queue, 1, 3);
-        let (first, queue) = (entries.insert('a').expect("room"), queues.insert('q').expect("room"));
-        assert!(entries.get(queue).is_none() && queues.get(first).is_none());
-        assert_eq!((entries.remove(first), entries.remove(first)), (Some('a'), None));
-        for _ in 0..1_000 {
-            let next = entries.insert('b').expect("room");
-            assert!(next != first && entries.get(first).is_none() && entries.get(next) == Some(&'b'));
-            entries.remove(next);
-        }
+    fn a_handle_of_another_kind_finds_nothing() {
+        let mut entries = Table::new(Handle::first(Kind::Entry, 1), 3);
+        let mut queues = Table::new(Handle::first(Kind::Queue, 1), 3);
+        let (entry, queue) = (entries.insert('a').expect("room"), queues.insert('q').expect("room"));
+        assert!(entries.get(queue).is_none() && queues.get(entry).is_none());
         for made in [Handle::INVALID, Handle::NONE, Handle::NO_QUEUE] {
             assert!(entries.get(made).is_none() && queues.get(made).is_none());
         }
-    }
-
-    #[test]
-    fn a_full_table_takes_no_more_until_one_is_removed() {
-        let mut table = Table::new(Kind::Memory, 0, 2);
-        let held = [table.insert(1), table.insert(2)];
-        assert!(table.insert(3).is_none() && !table.has_room());
-        assert_eq!(table.remove(held[0].expect("room")), Some(1));
-        assert!(table.has_room() && table.insert(4).is_some() && table.len() == 2);
     }
 }

@@ -230,9 +230,9 @@ impl Objects {
             number,
             limits,
             table: (0..=limits.max_pt_index).map(|_| Ordered::new()).collect(),
-            entries: Table::new(Kind::Entry, number, limits.max_mes),
-            memories: Table::new(Kind::Memory, number, limits.max_mds),
-            queues: Table::new(Kind::Queue, number, limits.max_eqs),
+            entries: Table::new(Handle::first(Kind::Entry, number), limits.max_mes),
+            memories: Table::new(Handle::first(Kind::Memory, number), limits.max_mds),
+            queues: Table::new(Handle::first(Kind::Queue, number), limits.max_eqs),
             access: Access::new(limits, uid),
             registers: [0; REGISTERS],
             // Its wrap comes early.
@@ -258,7 +258,7 @@ impl Objects {
         if self.table[portal].len() >= self.limits.max_me_list as usize {
             return Err(Error::ListTooLong);
         }
-        if self.entries.has_room() { Ok(()) } else { Err(Error::NoSpace) }
+        if self.entries.len() < self.limits.max_mes as usize { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     fn enter(
@@ -420,8 +420,8 @@ impl Objects {
     /// Whether the queue has events, or will get some of operations that have begun.
     pub(crate) fn is_quiet(&self, queue: Handle) -> Result<bool, Error> {
         let is_empty = self.queues.get(queue).ok_or(Error::Queue)?.is_empty();
-        let is_pending = |memory: &Memory| memory.described.queue == queue && memory.pending > 0;
-        Ok(is_empty && !self.memories.values().any(is_pending))
+        let is_pending = |(_, memory): (Handle, &Memory)| memory.described.queue == queue && memory.pending > 0;
+        Ok(is_empty && !self.memories.iter().any(is_pending))
     }
 
     /// Gives what is stated of a memory descriptor, and changes it if `new` is given and `test` is
