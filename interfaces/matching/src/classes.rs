@@ -2,7 +2,7 @@
 //! Srinivasan, Suri and Varghese, "Packet classification using tuple space search", SIGCOMM 1999).
 
 use crate::lists::{Buckets, Key, Links, List};
-use crate::nodes::{NONE, Nodes};
+use crate::nodes::{NONE, Nodes, nodes};
 use crate::pattern::{Envelope, Masks, Offer, Pattern};
 use crate::{NoMemory, Ticket};
 use std::num::NonZeroU32;
@@ -39,7 +39,7 @@ impl ClassNumber {
 /// The key of the entry at an index.
 #[inline]
 fn key_of<T>(entries: &Nodes<Entry<T>>, at: u32) -> Option<Key> {
-    entries.get(at).map(|entry| entry.wanted.key())
+    entries.at(at).map(|entry| entry.wanted.key())
 }
 
 /// What a walk needs of an entry to pass it over: 24 bytes, apart from the rest of it, so that a
@@ -150,7 +150,7 @@ fn links(chains: &mut Chains, at: u32) -> Option<&mut Links> {
 impl<T> Classes<T> {
     pub(crate) const fn new() -> Self {
         Self {
-            entries: Nodes::new(),
+            entries: nodes(),
             chains: Chains(Vec::new()),
             classes: Vec::new(),
             heads: Vec::new(),
@@ -165,7 +165,7 @@ impl<T> Classes<T> {
     fn reserve(&mut self, pattern: &Pattern) -> Option<ClassNumber> {
         // A place that was used before has its chain.
         if !self.entries.has_free() {
-            self.entries.reserve().ok()?;
+            self.entries.reserve()?;
             self.chains.0.try_reserve((self.entries.len() + 1).saturating_sub(self.chains.0.len())).ok()?;
         }
         if self.classes.get(self.recent.place()).is_none_or(|class| class.masks != pattern.masks) {
@@ -198,7 +198,7 @@ impl<T> Classes<T> {
     /// Puts an entry into its bucket, where there is room.
     fn link(&mut self, index: u32, label: u64, near: [u32; 2]) {
         let Self { entries, chains, classes, .. } = self;
-        let Some((number, wanted)) = entries.get(index).map(|entry| (entry.class, entry.wanted)) else { return };
+        let Some((number, wanted)) = entries.at(index).map(|entry| (entry.class, entry.wanted)) else { return };
         let class = &mut classes[number.place()];
         class.count(wanted.key(), |count| count + 1);
         class.buckets.change(wanted.key(), entries, key_of, |entries, list| {
@@ -215,7 +215,7 @@ impl<T> Classes<T> {
 
     #[inline(never)]
     fn link_at(&mut self, index: u32) -> Option<()> {
-        self.reserve_bucket(self.entries.get(index)?.class)?;
+        self.reserve_bucket(self.entries.at(index)?.class)?;
         self.newest = NONE;
         self.link(index, self.label(index)?, [NONE; 2]);
         Some(())
@@ -226,7 +226,7 @@ impl<T> Classes<T> {
     pub(crate) fn insert_last(&mut self, pattern: Pattern, label: u64, item: T) -> Result<Ticket, NoMemory<T>> {
         let number = self.link_newest().and_then(|()| self.reserve(&pattern));
         let Some(number) = number else { return Err(NoMemory(item)) };
-        let ticket = self.entries.insert(Entry { wanted: pattern.wanted, class: number, item });
+        let ticket = self.entries.insert_with(|_| Entry { wanted: pattern.wanted, class: number, item });
         self.chains.begin(ticket.index, label);
         self.newest = ticket.index;
         Ok(ticket)
@@ -250,7 +250,7 @@ impl<T> Classes<T> {
             self.reserve_bucket(number).map(|()| number)
         };
         let Some(number) = reserve() else { return Err(NoMemory(item)) };
-        let ticket = self.entries.insert(Entry { wanted: pattern.wanted, class: number, item });
+        let ticket = self.entries.insert_with(|_| Entry { wanted: pattern.wanted, class: number, item });
         self.chains.begin(ticket.index, label);
         self.link(ticket.index, label, near);
         Ok(ticket)
@@ -264,12 +264,12 @@ impl<T> Classes<T> {
         } else {
             self.unlink(index);
         }
-        self.entries.remove(index)
+        self.entries.remove_at(index)
     }
 
     fn unlink(&mut self, index: u32) {
         let Self { entries, chains, classes, .. } = self;
-        let (Some(entry), Some(chain)) = (entries.get(index), chains.get(index)) else { return };
+        let (Some(entry), Some(chain)) = (entries.at(index), chains.get(index)) else { return };
         let (key, class) = (entry.wanted.key(), &mut classes[entry.class.place()]);
         class.count(key, |count| count - 1);
         class.buckets.change(key, entries, key_of, |_, list| list.unlink(chains, links, chain.links));
@@ -314,7 +314,7 @@ impl<T> Classes<T> {
             _ => self.find_linked(envelope, Offer::NONE, &mut |_, _| true).inspect(|at| self.unlink(*at)),
         };
         match at {
-            Some(at) => self.entries.remove(at).map(|entry| entry.item),
+            Some(at) => self.entries.remove_at(at).map(|entry| entry.item),
             None => self.take_newest(envelope),
         }
     }
@@ -337,11 +337,11 @@ impl<T> Classes<T> {
     #[inline]
     fn take_newest(&mut self, envelope: &Envelope) -> Option<T> {
         let Self { entries, classes, newest, .. } = self;
-        let entry = entries.get(*newest)?;
+        let entry = entries.at(*newest)?;
         if classes.get(entry.class.place())?.masks.key(envelope) != entry.wanted.key() {
             return None;
         }
-        entries.remove(std::mem::replace(newest, NONE)).map(|entry| entry.item)
+        entries.remove_at(std::mem::replace(newest, NONE)).map(|entry| entry.item)
     }
 
     /// The first entry that matches and that `accepts`, which is asked for each that matches and
@@ -359,7 +359,7 @@ impl<T> Classes<T> {
             return Some(at);
         }
         let Self { entries, chains, classes, newest, .. } = self;
-        let entry = entries.get(*newest)?;
+        let entry = entries.at(*newest)?;
         if classes[entry.class.place()].masks.key(envelope) != entry.wanted.key() {
             return None;
         }
@@ -412,7 +412,7 @@ fn walk<T>(
                 return Err(at);
             }
             if chain.offer.covers(need)
-                && let Some(entry) = entries.get_mut(at)
+                && let Some(entry) = entries.at_mut(at)
                 && accepts(&mut entry.item, &mut chain.offer)
             {
                 return Ok(at);
@@ -450,7 +450,7 @@ fn predecessor<T>(
     (class, wanted, label): (ClassNumber, Envelope, u64),
     [before, after]: [u32; 2],
 ) -> u32 {
-    let is_beside = |at: u32| entries.get(at).filter(|entry| (entry.class, entry.wanted) == (class, wanted));
+    let is_beside = |at: u32| entries.at(at).filter(|entry| (entry.class, entry.wanted) == (class, wanted));
     if is_beside(before).is_some() {
         return before;
     }

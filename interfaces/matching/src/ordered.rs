@@ -49,7 +49,7 @@ pub struct Ordered<T> {
 }
 
 fn order<T>(entries: &mut Nodes<Entry<Item<T>>>, at: u32) -> Option<&mut Links> {
-    entries.get_mut(at).map(|entry| &mut entry.item.order)
+    entries.at_mut(at).map(|entry| &mut entry.item.order)
 }
 
 impl<T> Ordered<T> {
@@ -138,13 +138,13 @@ impl<T> Ordered<T> {
         mut accepts: impl FnMut(&mut T, &mut Offer) -> bool,
     ) -> Option<Ticket> {
         let at = self.classes.find(message, need, |item, offer| accepts(&mut item.item, offer))?;
-        Some(self.classes.entries.ticket(at))
+        Some(self.classes.entries.key(at))
     }
 
     /// Sets what an entry offers; a new one offers [`Offer::ALL`]. Nothing happens where the entry
     /// is gone.
     pub fn set_offer(&mut self, entry: Ticket, offer: Offer) {
-        if self.classes.entries.find(entry).is_some() {
+        if self.classes.entries.get(entry).is_some() {
             self.classes.set_offer(entry.index, offer);
         }
     }
@@ -152,18 +152,17 @@ impl<T> Ordered<T> {
     /// Returns an entry.
     #[must_use]
     pub fn get(&self, ticket: Ticket) -> Option<&T> {
-        self.classes.entries.find(ticket).map(|entry| &entry.item.item)
+        self.classes.entries.get(ticket).map(|entry| &entry.item.item)
     }
 
     /// Returns an entry to be changed.
     pub fn get_mut(&mut self, ticket: Ticket) -> Option<&mut T> {
-        self.classes.entries.find(ticket)?;
-        self.classes.entries.get_mut(ticket.index).map(|entry| &mut entry.item.item)
+        self.classes.entries.get_mut(ticket).map(|entry| &mut entry.item.item)
     }
 
     /// Takes out an entry.
     pub fn remove(&mut self, ticket: Ticket) -> Option<T> {
-        self.classes.entries.find(ticket)?;
+        self.classes.entries.get(ticket)?;
         let Item { order: own, item } = self.classes.remove(ticket.index)?.item;
         self.order.unlink(&mut self.classes.entries, order, own);
         Some(item)
@@ -173,9 +172,9 @@ impl<T> Ordered<T> {
     pub fn iter(&self) -> impl Iterator<Item = (Ticket, Pattern, &T)> {
         let mut at = self.order.first;
         std::iter::from_fn(move || {
-            let (index, entry) = (at, self.classes.entries.get(at)?);
+            let (index, entry) = (at, self.classes.entries.at(at)?);
             at = entry.item.order.next;
-            Some((self.classes.entries.ticket(index), self.classes.pattern(entry), &entry.item.item))
+            Some((self.classes.entries.key(index), self.classes.pattern(entry), &entry.item.item))
         })
     }
 
@@ -192,12 +191,12 @@ impl<T> Ordered<T> {
     }
 
     fn links(&self, ticket: Ticket) -> Option<Links> {
-        self.classes.entries.find(ticket).map(|entry| entry.item.order)
+        self.classes.entries.get(ticket).map(|entry| entry.item.order)
     }
 
     /// Inserts behind the entry at `prev`, or first.
     fn insert(&mut self, prev: u32, pattern: Pattern, item: T) -> Result<Ticket, NoMemory<T>> {
-        let next = match self.classes.entries.get(prev) {
+        let next = match self.classes.entries.at(prev) {
             Some(entry) => entry.item.order.next,
             None => self.order.first,
         };
@@ -251,7 +250,7 @@ impl<T> Ordered<T> {
 
     /// Goes on from `at` while the labels are in range; the last in range.
     fn walk(&self, mut at: u32, step: impl Fn(Links) -> u32, is_inside: impl Fn(u64) -> bool, count: &mut u64) -> u32 {
-        while let Some(entry) = self.classes.entries.get(at) {
+        while let Some(entry) = self.classes.entries.at(at) {
             let next = step(entry.item.order);
             if !self.label(next).is_some_and(&is_inside) {
                 break;
@@ -263,7 +262,7 @@ impl<T> Ordered<T> {
 
     fn label_evenly(&mut self, (first, last): (u32, u32), begin: u64, gap: u64) {
         let (mut at, mut label) = (first, begin);
-        while let Some(next) = self.classes.entries.get(at).map(|entry| entry.item.order.next) {
+        while let Some(next) = self.classes.entries.at(at).map(|entry| entry.item.order.next) {
             label += gap;
             self.classes.set_label(at, label);
             if at == last {

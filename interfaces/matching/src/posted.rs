@@ -55,7 +55,7 @@ impl<T> Posted<T> {
 
     /// Takes out a receive that no message has matched.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<T> {
-        self.classes.entries.find(ticket)?;
+        self.classes.entries.get(ticket)?;
         self.classes.remove(ticket.index).map(|entry| entry.item)
     }
 

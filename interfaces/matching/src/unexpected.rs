@@ -1,7 +1,7 @@
 //! Messages that no receive has matched.
 
 use crate::lists::{Buckets, Key, Links, List};
-use crate::nodes::{NONE, Nodes};
+use crate::nodes::{NONE, Nodes, nodes};
 use crate::pattern::{Envelope, Masks, Pattern};
 use crate::{NoMemory, Ticket};
 
@@ -58,11 +58,11 @@ pub struct Unexpected<T> {
 }
 
 fn arrival<T>(nodes: &mut Nodes<Waiting<T>>, at: u32) -> Option<&mut Links> {
-    nodes.get_mut(at).map(|node| &mut node.arrival)
+    nodes.at_mut(at).map(|node| &mut node.arrival)
 }
 
 fn in_view<T>(number: usize) -> impl Fn(&mut Nodes<Waiting<T>>, u32) -> Option<&mut Links> {
-    move |nodes, at| nodes.get_mut(at).map(|node| &mut node.links[number])
+    move |nodes, at| nodes.at_mut(at).map(|node| &mut node.links[number])
 }
 
 impl<T> Unexpected<T> {
@@ -70,7 +70,7 @@ impl<T> Unexpected<T> {
     #[must_use]
     pub fn new() -> Self {
         let full = View { masks: Masks::ALL, buckets: Buckets::default() };
-        Self { nodes: Nodes::new(), arrival: List::EMPTY, views: vec![full] }
+        Self { nodes: nodes(), arrival: List::EMPTY, views: vec![full] }
     }
 
     /// Inserts a message behind all others.
@@ -80,10 +80,11 @@ impl<T> Unexpected<T> {
     /// There is no memory.
     pub fn insert(&mut self, envelope: Envelope, item: T) -> Result<Ticket, NoMemory<T>> {
         let Self { nodes, views, .. } = self;
-        if nodes.reserve().is_err() || views.iter_mut().any(|view| view.reserve(nodes).is_none()) {
+        if nodes.reserve().is_none() || views.iter_mut().any(|view| view.reserve(nodes).is_none()) {
             return Err(NoMemory(item));
         }
-        let ticket = nodes.insert(Waiting { envelope, arrival: Links::NONE, links: [Links::NONE; VIEWS], item });
+        let ticket =
+            nodes.insert_with(|_| Waiting { envelope, arrival: Links::NONE, links: [Links::NONE; VIEWS], item });
         self.arrival.link(nodes, arrival, (ticket.index, self.arrival.last));
         views.iter_mut().enumerate().for_each(|(number, view)| view.add(nodes, number, ticket.index));
         Ok(ticket)
@@ -92,7 +93,7 @@ impl<T> Unexpected<T> {
     /// Returns the oldest message that a pattern matches, and leaves it in the queue.
     pub fn peek(&mut self, pattern: &Pattern) -> Option<(&Envelope, &T)> {
         let at = self.find(pattern)?;
-        self.nodes.get(at).map(|node| (&node.envelope, &node.item))
+        self.nodes.at(at).map(|node| (&node.envelope, &node.item))
     }
 
     /// Takes out the oldest message that a pattern matches.
@@ -103,7 +104,7 @@ impl<T> Unexpected<T> {
 
     /// Takes out a message.
     pub fn remove(&mut self, ticket: Ticket) -> Option<(Envelope, T)> {
-        self.nodes.find(ticket)?;
+        self.nodes.get(ticket)?;
         self.remove_at(ticket.index)
     }
 
@@ -111,9 +112,9 @@ impl<T> Unexpected<T> {
     pub fn iter(&self) -> impl Iterator<Item = (Ticket, &Envelope, &T)> {
         let mut at = self.arrival.first;
         std::iter::from_fn(move || {
-            let (index, node) = (at, self.nodes.get(at)?);
+            let (index, node) = (at, self.nodes.at(at)?);
             at = node.arrival.next;
-            Some((self.nodes.ticket(index), &node.envelope, &node.item))
+            Some((self.nodes.key(index), &node.envelope, &node.item))
         })
     }
 
@@ -145,7 +146,7 @@ impl<T> Unexpected<T> {
 
     fn walk(&self, pattern: &Pattern) -> Option<u32> {
         let mut at = self.arrival.first;
-        while let Some(node) = self.nodes.get(at) {
+        while let Some(node) = self.nodes.at(at) {
             if pattern.matches(&node.envelope) {
                 return Some(at);
             }
@@ -163,7 +164,7 @@ impl<T> Unexpected<T> {
         }
         let mut view = View { masks, buckets: Buckets::default() };
         let mut at = self.arrival.first;
-        while let Some(next) = self.nodes.get(at).map(|node| node.arrival.next) {
+        while let Some(next) = self.nodes.at(at).map(|node| node.arrival.next) {
             view.reserve(&self.nodes)?;
             view.add(&mut self.nodes, number, at);
             at = next;
@@ -173,13 +174,13 @@ impl<T> Unexpected<T> {
     }
 
     fn remove_at(&mut self, index: u32) -> Option<(Envelope, T)> {
-        let Waiting { envelope, links, .. } = *self.nodes.get(index)?;
+        let Waiting { envelope, links, .. } = *self.nodes.at(index)?;
         for (number, View { masks, buckets }) in self.views.iter_mut().enumerate() {
             let key_of = |nodes: &Nodes<_>, at| key_of(*masks, nodes)(at);
             let unlink = |nodes: &mut Nodes<_>, list: &mut List| list.unlink(nodes, in_view(number), links[number]);
             buckets.change(masks.key(&envelope), &mut self.nodes, key_of, unlink);
         }
-        let node = self.nodes.remove(index)?;
+        let node = self.nodes.remove_at(index)?;
         self.arrival.unlink(&mut self.nodes, arrival, node.arrival);
         if self.is_empty() {
             // What a long queue needed costs short ones a hash for each message.
@@ -191,7 +192,7 @@ impl<T> Unexpected<T> {
 
 /// The key of a message by masks.
 fn key_of<T>(masks: Masks, nodes: &Nodes<Waiting<T>>) -> impl Fn(u32) -> Option<Key> {
-    move |at| nodes.get(at).map(|node| masks.key(&node.envelope))
+    move |at| nodes.at(at).map(|node| masks.key(&node.envelope))
 }
 
 impl View {
