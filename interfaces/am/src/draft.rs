@@ -111,7 +111,7 @@ fn send<S, M: Mapping>(
     mut head: Head,
     room: impl Room,
 ) -> Result<(), RequestError> {
-    let context = Context::Target(peer.index, peer.generation).pack();
+    let context = Context::Target(peer).pack();
     let mut room = Some(room);
     let sent = turn.when_ready(peer, Patience::Polls, true, |turn, _, _| {
         let (id, _) = turn.core.records.next().ok_or(Refused::NoRoom)?;
@@ -123,7 +123,7 @@ fn send<S, M: Mapping>(
             room = Some(unsent);
             why
         })?;
-        turn.begun(peer.index, Of::Request, &head);
+        turn.begun(peer.index(), Of::Request, &head);
         Ok(())
     })?;
     match sent {

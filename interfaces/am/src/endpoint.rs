@@ -9,7 +9,7 @@ use crate::handlers::Handlers;
 use crate::mapping::Mapping;
 use crate::options::Options;
 use crate::outbox::Outbox;
-use crate::peers::{Peer, Table, Target, Way};
+use crate::peers::{Peer, Target, Way, table};
 use crate::records::Records;
 use crate::reply_buffers::ReplyBuffers;
 use crate::staging::Staging;
@@ -130,8 +130,8 @@ impl<S, M: Mapping> Endpoint<S, M> {
         let region = mapping.register(&staged, Rights::NONE).map_err(refused)?;
         let core = Core {
             parts: 0,
-            targets: Table::default(),
-            sources: Table::default(),
+            targets: table(),
+            sources: table(),
             records: Records::default(),
             outbox: Outbox::new(buffers),
             reply_region,
@@ -215,15 +215,14 @@ impl<S, M: Mapping> Endpoint<S, M> {
         let name = &*self.mapping.resolve(name).map_err(MapError::Refused)?;
         let is_local = name == self.mapping.name();
         let target = Target::new(if is_local { Way::Local } else { Way::Connecting }, tag);
-        let (index, generation) = self.core.targets.enter(target);
-        let peer = Peer { index, generation };
+        let peer = self.core.targets.insert_with(|_| target);
         if is_local {
             return Ok(peer);
         }
         let hello = Hello { tag, segment: self.core.segment.notice::<M>(true), name: &self.core.introduction }.emit();
         let context = Core::<M>::context_of(peer);
         self.mapping.connect(name, &hello, context).map_err(|why| {
-            self.core.targets.remove(index);
+            self.core.targets.remove(peer);
             MapError::Refused(why)
         })?;
         Ok(peer)
@@ -231,14 +230,14 @@ impl<S, M: Mapping> Endpoint<S, M> {
 
     /// Ends a mapping. Open requests to the peer come back [`crate::Status::Unreachable`].
     pub fn unmap(&mut self, peer: Peer) {
-        if self.core.targets.of((peer.index, peer.generation)).is_some() {
-            self.turn().unmap(peer.index);
+        if self.core.targets.get(peer).is_some() {
+            self.turn().unmap(peer.index());
         }
     }
 
     /// Returns how many requests to a peer have not ended.
     pub fn outstanding(&mut self, peer: Peer) -> usize {
-        self.core.targets.of((peer.index, peer.generation)).map_or(0, |target| target.open as usize)
+        self.core.targets.get(peer).map_or(0, |target| target.open as usize)
     }
 
     /// Sets which tag requests to this endpoint must carry, [`TAG_ALL`] at first. Those with
@@ -300,7 +299,7 @@ impl<S, M: Mapping> Endpoint<S, M> {
     /// Returns the most bytes of a payload that goes to a peer as one message, beside 16 arguments;
     /// `None` while the way to it is not open.
     pub fn longest_in_place(&mut self, peer: Peer) -> Option<usize> {
-        let target = self.core.targets.of((peer.index, peer.generation))?;
+        let target = self.core.targets.get_mut(peer)?;
         let (way, most) = (target.way, target.longest as usize);
         match way {
             Way::Open(_) => Some(self.core.longest_in_place(most)),

@@ -3,6 +3,7 @@
 use crate::credits::Loan;
 use crate::errors::Status;
 use crate::wire::{Header, MAX_ARGUMENTS, RemoteSegment};
+use cci_slab::{Key, Slab};
 
 /// A peer that an endpoint has mapped: a small value that names it. It is stale once the peer is
 /// unmapped, and never names a later one.
@@ -16,8 +17,26 @@ use crate::wire::{Header, MAX_ARGUMENTS, RemoteSegment};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+    pub(crate) key: u64,
+}
+
+impl Peer {
+    #[inline]
+    pub(crate) const fn index(self) -> u32 {
+        self.key as u32
+    }
+}
+
+impl Key for Peer {
+    #[inline]
+    fn from_u64(key: u64) -> Self {
+        Self { key }
+    }
+
+    #[inline]
+    fn to_u64(self) -> u64 {
+        self.key
+    }
 }
 
 /// How far the way to a target is.
@@ -63,7 +82,7 @@ pub(crate) struct Target<C> {
 }
 
 /// What a mapped peer may take beyond its connection, bytes.
-const _: () = assert!(size_of::<Slot<Target<::cci::Connection>>>() <= 160);
+const _: () = assert!(size_of::<(u64, Option<Target<::cci::Connection>>)>() <= 160);
 
 impl<C> Target<C> {
     pub(crate) fn new(way: Way<C>, tag: u64) -> Self {
@@ -141,66 +160,13 @@ pub(crate) struct Assembly {
     pub(crate) refused: Option<Status>,
 }
 
-/// Peers by index, each with a generation that tells it from the next in its place.
-#[derive(Debug)]
-pub(crate) struct Table<T> {
-    slots: Vec<Slot<T>>,
-    free: Vec<u32>,
-}
+const GENERATION_BITS: u32 = 28;
+/// Keys of peers, to fit the contexts of operations.
+pub(crate) const KEY_BITS: u32 = 32 + GENERATION_BITS;
 
-#[derive(Debug)]
-struct Slot<T> {
-    generation: u32,
-    peer: Option<T>,
-}
+/// Peers by key, and by index.
+pub(crate) type Table<T> = Slab<T, Peer, 32, GENERATION_BITS>;
 
-/// Generations have so many bits, to fit the contexts of operations.
-pub(crate) const GENERATION_BITS: u32 = 28;
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Table<T> {
-    /// Enters a peer: its index and generation.
-    pub(crate) fn enter(&mut self, peer: T) -> (u32, u32) {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, peer: None });
-            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
-        });
-        let slot = &mut self.slots[index as usize];
-        slot.peer = Some(peer);
-        (index, slot.generation)
-    }
-
-    pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
-        let slot = self.slots.get_mut(index as usize)?;
-        let peer = slot.peer.take()?;
-        slot.generation = (slot.generation + 1) & ((1 << GENERATION_BITS) - 1);
-        self.free.push(index);
-        Some(peer)
-    }
-
-    #[inline]
-    pub(crate) fn get(&mut self, index: u32) -> Option<&mut T> {
-        self.slots.get_mut(index as usize)?.peer.as_mut()
-    }
-
-    /// The peer, unless another one is in its place.
-    #[inline]
-    pub(crate) fn of(&mut self, (index, generation): (u32, u32)) -> Option<&mut T> {
-        let slot = self.slots.get_mut(index as usize)?;
-        if slot.generation == generation { slot.peer.as_mut() } else { None }
-    }
-
-    #[inline]
-    pub(crate) fn generation(&self, index: u32) -> u32 {
-        self.slots[index as usize].generation
-    }
-
-    pub(crate) fn indices(&self) -> impl Iterator<Item = u32> + use<T> {
-        0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX)
-    }
+pub(crate) const fn table<T>() -> Table<T> {
+    Table::new(Peer { key: 0 }, u32::MAX)
 }

@@ -1,6 +1,7 @@
 //! Memory for replies that cannot leave at once, and for the bytes of bulk replies: a buffer for
 //! each credit, so that there is always one.
 
+use crate::peers::Peer;
 use crate::wire::{HEAD, SPAN, Span};
 use cci::{HeapBytes, Memory};
 use std::collections::VecDeque;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 /// What is in a buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
-    /// The requester, and which one in its place.
-    pub(crate) source: (u32, u32),
+    /// The requester.
+    pub(crate) source: Peer,
     /// Bytes of the message; of a bulk reply the RMA's message is `message`.
     pub(crate) len: usize,
     /// Bytes of the payload that have left already.
@@ -86,7 +87,7 @@ impl ReplyBuffers {
     }
 
     /// Frees the buffers of a requester that is gone, and returns how many an RMA still reads.
-    pub(crate) fn leave(&mut self, source: (u32, u32)) -> u32 {
+    pub(crate) fn leave(&mut self, source: Peer) -> u32 {
         let of_source = |waiting: &Option<Waiting>| waiting.as_ref().is_some_and(|waiting| waiting.source == source);
         let (all, free) = (&mut self.waiting, &mut self.free);
         self.queue.retain(|buffer| {

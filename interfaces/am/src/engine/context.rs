@@ -1,11 +1,13 @@
 //! The contexts that the engine gives to what it starts.
 
+use crate::peers::{KEY_BITS, Peer};
+
 /// What an operation or a channel was started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// A target, index and generation: its channel, and messages to it.
-    Target(u32, u32),
-    Source(u32, u32),
+    /// A target: its channel, and messages to it.
+    Target(Peer),
+    Source(Peer),
     /// A bulk request from this staging buffer.
     Staged(u32, u32),
     /// A bulk request from the segment.
@@ -15,29 +17,28 @@ pub(crate) enum Context {
     Get(u32),
 }
 
-const LOW: u64 = 0xffff_ffff;
-
 impl Context {
     #[inline]
     pub(crate) const fn pack(self) -> u64 {
-        let (tag, high, low) = match self {
-            Self::Target(index, generation) => (0, generation, index),
-            Self::Source(index, generation) => (1, generation, index),
-            Self::Staged(buffer, id) => (2, buffer, id),
-            Self::InPlace(id) => (3, 0, id),
-            Self::Reply(buffer) => (4, 0, buffer),
-            Self::Get(id) => (5, 0, id),
+        let (tag, rest) = match self {
+            Self::Target(peer) => (0, peer.key),
+            Self::Source(peer) => (1, peer.key),
+            Self::Staged(buffer, id) => (2, (buffer as u64) << 32 | id as u64),
+            Self::InPlace(id) => (3, id as u64),
+            Self::Reply(buffer) => (4, buffer as u64),
+            Self::Get(id) => (5, id as u64),
         };
-        (tag << 60) | (high as u64) << 32 | low as u64
+        (tag << KEY_BITS) | rest
     }
 
     #[inline]
     pub(crate) const fn unpack(word: u64) -> Self {
-        let (high, low) = ((word >> 32) as u32 & 0x0fff_ffff, (word & LOW) as u32);
-        match word >> 60 {
-            0 => Self::Target(low, high),
-            1 => Self::Source(low, high),
-            2 => Self::Staged(high, low),
+        let rest = word & ((1 << KEY_BITS) - 1);
+        let low = rest as u32;
+        match word >> KEY_BITS {
+            0 => Self::Target(Peer { key: rest }),
+            1 => Self::Source(Peer { key: rest }),
+            2 => Self::Staged((rest >> 32) as u32, low),
             3 => Self::InPlace(low),
             4 => Self::Reply(low),
             _ => Self::Get(low),
@@ -47,14 +48,14 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::Context;
+    use super::*;
 
     #[test]
     fn contexts_are_unpacked_as_they_were_packed() {
-        let (most, bits) = (u32::MAX, (1 << crate::peers::GENERATION_BITS) - 1);
+        let (most, key) = (u32::MAX, (1 << KEY_BITS) - 1);
         for context in [
-            Context::Target(most, bits),
-            Context::Source(0, bits),
+            Context::Target(Peer { key }),
+            Context::Source(Peer { key: key - 1 }),
             Context::Staged(7, most),
             Context::InPlace(most),
             Context::Reply(3),

@@ -137,15 +137,15 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             // The usual ones: nothing follows their arguments.
             let nothing = Payload::none();
             match (Context::unpack(context), header.kind) {
-                (Context::Source(index, generation), Kind::Request) => {
+                (Context::Source(from), Kind::Request) => {
                     let count = wire::arguments(arguments, &mut self.core.arguments);
-                    let taken = self.request((index, generation), header, count, nothing);
-                    return taken.unwrap_or_else(|Violation| self.drop_known_source((index, generation)));
+                    let taken = self.request(from, header, count, nothing);
+                    return taken.unwrap_or_else(|Violation| self.drop_known_source(from));
                 }
-                (Context::Target(index, generation), Kind::Reply) => {
+                (Context::Target(from), Kind::Reply) => {
                     let count = wire::arguments(arguments, &mut self.core.arguments);
-                    let taken = self.reply(Peer { index, generation }, header, count, nothing);
-                    return taken.unwrap_or_else(|Violation| self.break_known_target((index, generation)));
+                    let taken = self.reply(from, header, count, nothing);
+                    return taken.unwrap_or_else(|Violation| self.break_known_target(from));
                 }
                 _ => {}
             }
@@ -157,13 +157,13 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     fn take_any_message(&mut self, context: u64, message: Arrived<'_>) {
         message.0.prefetch();
         match Context::unpack(context) {
-            Context::Source(index, generation) => {
-                let taken = self.source_message((index, generation), message);
-                taken.unwrap_or_else(|Violation| self.drop_known_source((index, generation)));
+            Context::Source(from) => {
+                let taken = self.source_message(from, message);
+                taken.unwrap_or_else(|Violation| self.drop_known_source(from));
             }
-            Context::Target(index, generation) => {
-                let taken = self.target_message(Peer { index, generation }, message);
-                taken.unwrap_or_else(|Violation| self.break_known_target((index, generation)));
+            Context::Target(from) => {
+                let taken = self.target_message(from, message);
+                taken.unwrap_or_else(|Violation| self.break_known_target(from));
             }
             _ => {}
         }
@@ -172,18 +172,18 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// The source has broken the protocol, unless it is another one's place by now.
     #[cold]
     #[inline(never)]
-    fn drop_known_source(&mut self, source: (u32, u32)) {
-        if self.core.sources.of(source).is_some() {
-            self.drop_source(source.0);
+    fn drop_known_source(&mut self, source: Peer) {
+        if self.core.sources.get(source).is_some() {
+            self.drop_source(source.index());
         }
     }
 
     /// Likewise a target.
     #[cold]
     #[inline(never)]
-    fn break_known_target(&mut self, target: (u32, u32)) {
-        if self.core.targets.of(target).is_some() {
-            self.break_target(target.0);
+    fn break_known_target(&mut self, target: Peer) {
+        if self.core.targets.get(target).is_some() {
+            self.break_target(target.index());
         }
     }
 
@@ -205,7 +205,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         else {
             return peer.reject();
         };
-        let (index, generation) = self.core.sources.enter(Source {
+        let from = self.core.sources.insert_with(|_| Source {
             channel: None,
             name: hello.name.into(),
             tag: hello.tag,
@@ -221,27 +221,27 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             revoke_is_due: false,
             assembly: None,
         });
-        if !peer.accept(Context::Source(index, generation).pack()) {
-            self.core.sources.remove(index);
+        if !peer.accept(Context::Source(from).pack()) {
+            self.core.sources.remove(from);
         }
     }
 
     fn opened(&mut self, context: Context, channel: M::Channel) {
         let (core, most) = (&mut *self.core, longest(self.mapping, channel));
         match context {
-            Context::Target(index, generation) => match core.targets.of((index, generation)) {
+            Context::Target(from) => match core.targets.get_mut(from) {
                 Some(target) => {
                     (target.way, target.longest) = (Way::Open(channel), most);
-                    core.due.push_back(Due::Target(index));
+                    core.due.push_back(Due::Target(from.index()));
                 }
                 // Unmapped meanwhile.
                 None => self.mapping.close(channel),
             },
-            Context::Source(index, generation) => match core.sources.of((index, generation)) {
+            Context::Source(from) => match core.sources.get_mut(from) {
                 Some(source) => {
                     (source.channel, source.longest) = (Some(channel), most);
                     source.grant = core.pool.welcome(&mut source.loan);
-                    core.due.push_back(Due::Source(index));
+                    core.due.push_back(Due::Source(from.index()));
                 }
                 None => self.mapping.close(channel),
             },
@@ -251,12 +251,8 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn closed(&mut self, context: Context) {
         match context {
-            Context::Target(index, generation) if self.core.targets.of((index, generation)).is_some() => {
-                self.break_target(index);
-            }
-            Context::Source(index, generation) if self.core.sources.of((index, generation)).is_some() => {
-                self.drop_source(index);
-            }
+            Context::Target(from) => self.break_known_target(from),
+            Context::Source(from) => self.drop_known_source(from),
             _ => {}
         }
     }
@@ -292,13 +288,13 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// the request, and tells which status it has: the tag may be the reason.
     fn ask_why(&mut self, index: u32, id: u32) {
         let core = &mut *self.core;
-        let (Some(record), Some(target)) = (core.records.get(id), core.targets.get(index)) else { return };
+        let (Some(record), Some(target)) = (core.records.get(id), core.targets.at_mut(index)) else { return };
         let Way::Open(channel) = target.way else { return };
         let mut head = record.head;
         head.set_kind(Kind::RequestUnplaced, Status::BadOffset as u8);
-        let context = Context::Target(index, core.targets.generation(index)).pack();
+        let context = Context::Target(core.targets.key(index)).pack();
         if self.mapping.send(channel, head.bytes(), context).is_err() {
-            if let Some(target) = self.core.targets.get(index) {
+            if let Some(target) = self.core.targets.at_mut(index) {
                 target.available += 1;
             }
             self.return_record(id, Status::BadOffset);
@@ -315,14 +311,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                     return self.return_record(id, Status::BadOffset);
                 }
                 self.core.records.end(id);
-                if let Some(target) = self.core.targets.get(index) {
+                if let Some(target) = self.core.targets.at_mut(index) {
                     target.on_end(0);
                 }
                 let mut arguments = [0; MAX_ARGUMENTS];
                 let count = head.arguments(&mut arguments);
                 if let Some(memory) = memory {
                     let payload = Payload::of_segment(&memory, span.offset, span.len);
-                    self.run_reply(self.peer(index), head.handler(), &arguments[..count], payload);
+                    self.run_reply(self.core.targets.key(index), head.handler(), &arguments[..count], payload);
                 }
             }
             (Outcome::Broken, _) => self.break_target(index),
@@ -333,8 +329,8 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// A message of a target: of one that this endpoint sends requests to.
     fn target_message(&mut self, from: Peer, message: Arrived<'_>) -> Result<(), Violation> {
         let header = header_of(message)?;
-        let index = from.index;
-        if self.core.targets.of((index, from.generation)).is_none() {
+        let index = from.index();
+        if self.core.targets.get(from).is_none() {
             return Ok(());
         }
         match header.kind {
@@ -351,7 +347,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Kind::Revoke => self.revoked(index, header.id),
             Kind::Segment => {
                 let segment = segment_of(message)?;
-                self.core.targets.get(index).ok_or(Violation)?.segment = segment;
+                self.core.targets.at_mut(index).ok_or(Violation)?.segment = segment;
                 Ok(())
             }
             _ => Err(Violation),
@@ -365,20 +361,16 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if !self.core.records.end_request(id, index) {
             return Err(Violation);
         }
-        self.core.targets.get(index).ok_or(Violation)?.on_end(kept);
+        self.core.targets.at_mut(index).ok_or(Violation)?.on_end(kept);
         Ok(())
-    }
-
-    fn peer(&self, index: u32) -> Peer {
-        Peer { index, generation: self.core.targets.generation(index) }
     }
 
     /// Ends the request of a reply, whose arguments have been read, and runs its handler.
     #[inline(always)]
     fn reply(&mut self, from: Peer, header: Header, count: usize, payload: Payload<'_>) -> Result<(), Violation> {
         let core = &mut *self.core;
-        let Some(target) = core.targets.of((from.index, from.generation)) else { return Ok(()) };
-        if !core.records.end_request(header.id, from.index) {
+        let Some(target) = core.targets.get_mut(from) else { return Ok(()) };
+        if !core.records.end_request(header.id, from.index()) {
             return Err(Violation);
         }
         target.on_end(header.kept());
@@ -415,14 +407,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let (_, rest) = arguments_of(header, message, &mut arguments)?;
         let most = self.core.outbox.buffers.longest().max(self.core.options.longest_medium);
         let is_open = self.core.records.get(header.id).is_some_and(|record| record.target == index);
-        let target = self.core.targets.get(index).filter(|target| target.assembly.is_none() && is_open);
+        let target = self.core.targets.at_mut(index).filter(|target| target.assembly.is_none() && is_open);
         target.ok_or(Violation)?.assembly = Some(assembly(header, arguments, rest, most, None)?);
         self.core.count_part();
         Ok(())
     }
 
     fn reply_part(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
-        let target = self.core.targets.get(index).ok_or(Violation)?;
+        let target = self.core.targets.at_mut(index).ok_or(Violation)?;
         let whole = target.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
         target.is_alive = true;
         let Some(whole) = target.assembly.take_if(|_| whole) else {
@@ -430,7 +422,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             return Ok(());
         };
         self.end_of(index, whole.header.id, whole.header.kept())?;
-        let (from, at) = (self.peer(index), whole.header.handler);
+        let (from, at) = (self.core.targets.key(index), whole.header.handler);
         let arguments = &whole.arguments[..usize::from(whole.header.count)];
         if whole.refused.is_some() {
             self.reject(from, Sort::Medium, at, arguments);
@@ -447,13 +439,13 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if span.epoch != self.core.segment.epoch {
             // The segment has changed since: the bytes went into the old one.
             self.end_of(index, header.id, header.kept())?;
-            self.reject(self.peer(index), Sort::Bulk, header.handler, &arguments[..count]);
+            self.reject(self.core.targets.key(index), Sort::Bulk, header.handler, &arguments[..count]);
             return Ok(());
         }
         let memory = self.core.segment.range(span.offset, span.len).cloned().ok_or(Violation)?;
         self.end_of(index, header.id, header.kept())?;
         let payload = Payload::of_segment(&memory, span.offset, span.len);
-        self.run_reply(self.peer(index), header.handler, &arguments[..count], payload);
+        self.run_reply(self.core.targets.key(index), header.handler, &arguments[..count], payload);
         Ok(())
     }
 
@@ -463,7 +455,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if record.target != index || record.of != Of::Request {
             return Err(Violation);
         }
-        if let Some(target) = self.core.targets.get(index) {
+        if let Some(target) = self.core.targets.at_mut(index) {
             target.available += header.kept();
         }
         self.return_record(header.id, status);
@@ -481,12 +473,12 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         for id in &ids[..count] {
             self.end_of(index, *id, 0)?;
         }
-        self.core.targets.get(index).ok_or(Violation)?.available += kept;
+        self.core.targets.at_mut(index).ok_or(Violation)?.available += kept;
         Ok(())
     }
 
     fn granted(&mut self, index: u32, count: u32) -> Result<(), Violation> {
-        let target = self.core.targets.get(index).ok_or(Violation)?;
+        let target = self.core.targets.at_mut(index).ok_or(Violation)?;
         let available = target.available.checked_add(count).filter(|available| *available <= MOST_CREDITS);
         target.available = available.ok_or(Violation)?;
         target.is_wanting = false;
@@ -497,7 +489,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     fn revoked(&mut self, index: u32, count: u32) -> Result<(), Violation> {
-        let target = self.core.targets.get(index).ok_or(Violation)?;
+        let target = self.core.targets.at_mut(index).ok_or(Violation)?;
         target.revoked = target.revoked.saturating_add(count);
         if target.fresh == 0 {
             self.notify_target(index);
@@ -506,10 +498,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// A message of a source: of one that sends requests to this endpoint.
-    fn source_message(&mut self, from: (u32, u32), message: Arrived<'_>) -> Result<(), Violation> {
+    fn source_message(&mut self, from: Peer, message: Arrived<'_>) -> Result<(), Violation> {
         let header = header_of(message)?;
-        let index = from.0;
-        if self.core.sources.of(from).is_none() {
+        let index = from.index();
+        if self.core.sources.get(from).is_none() {
             return Ok(());
         }
         match header.kind {
@@ -525,7 +517,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Kind::Release => self.released(index, header.id),
             Kind::Segment => {
                 let segment = segment_of(message)?;
-                self.core.sources.get(index).ok_or(Violation)?.segment = segment;
+                self.core.sources.at_mut(index).ok_or(Violation)?.segment = segment;
                 Ok(())
             }
             _ => Err(Violation),
@@ -534,7 +526,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn wanted(&mut self, index: u32) -> Result<(), Violation> {
         let core = &mut *self.core;
-        let source = core.sources.get(index).ok_or(Violation)?;
+        let source = core.sources.at_mut(index).ok_or(Violation)?;
         source.grant += core.pool.want(index, &mut source.loan);
         self.notify_source(index);
         self.serve_waiting();
@@ -543,7 +535,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn released(&mut self, index: u32, count: u32) -> Result<(), Violation> {
         let core = &mut *self.core;
-        let source = core.sources.get(index).ok_or(Violation)?;
+        let source = core.sources.at_mut(index).ok_or(Violation)?;
         if !core.pool.release(&mut source.loan, count) {
             return Err(Violation);
         }

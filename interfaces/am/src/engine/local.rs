@@ -20,7 +20,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     fn local_verdict(&mut self, peer: Peer, at: u8) -> Result<(), Status> {
-        let tag = self.core.targets.get(peer.index).map_or(0, |target| target.tag);
+        let tag = self.core.targets.at_mut(peer.index()).map_or(0, |target| target.tag);
         if !accepts(self.core.tag, tag) {
             return Err(Status::BadTag);
         }
@@ -28,7 +28,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     fn run_local_with(&mut self, peer: Peer, (at, arguments): (u8, &[u32]), payload: Payload<'_>) {
-        let tag = self.core.targets.get(peer.index).map_or(0, |target| target.tag);
+        let tag = self.core.targets.at_mut(peer.index()).map_or(0, |target| target.tag);
         let Some(handler) = self.handlers.of_request(at) else { return };
         let outbox = &mut self.core.outbox;
         outbox.begin(0, (self.core.segment.len(), self.core.segment.epoch));

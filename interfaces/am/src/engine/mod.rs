@@ -103,10 +103,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let Some(record) = self.core.records.get(id) else { return };
         let (index, head) = (record.target, record.head);
         self.core.records.end(id);
-        let generation = self.core.targets.generation(index);
-        if let Some(target) = self.core.targets.get(index) {
+        let peer = self.core.targets.key(index);
+        if let Some(target) = self.core.targets.at_mut(index) {
             target.on_end(0);
         }
-        self.give_back(Peer { index, generation }, &head, status);
+        self.give_back(peer, &head, status);
     }
 }

@@ -51,7 +51,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     /// Credits of a target have stayed for one flush more.
     fn age(&mut self, index: u32) {
-        let Some(target) = self.core.targets.get(index) else { return };
+        let Some(target) = self.core.targets.at_mut(index) else { return };
         target.fresh = target.fresh.saturating_sub(1);
         if target.fresh > 0 {
             self.core.due.push_back(Due::Fresh(index));
@@ -63,10 +63,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// The order matters: a source is to have every credit before it is asked for them.
     fn flush_source(&mut self, index: u32) -> Result<(), Refused> {
         let core = &mut *self.core;
-        let generation = if core.sources.get(index).is_some() { core.sources.generation(index) } else { return Ok(()) };
-        let Some(source) = core.sources.get(index) else { return Ok(()) };
+        let context = Context::Source(core.sources.key(index)).pack();
+        let Some(source) = core.sources.at_mut(index) else { return Ok(()) };
         let Some(channel) = source.channel else { return Ok(()) };
-        let context = Context::Source(index, generation).pack();
         let send = |message: &[u8]| self.mapping.reply(channel, message, context);
         if source.segment_is_due {
             send(&core.segment.notice::<M>(source.is_accepted))?;
@@ -98,10 +97,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn flush_target(&mut self, index: u32) -> Result<(), Refused> {
         let core = &mut *self.core;
-        let generation = if core.targets.get(index).is_some() { core.targets.generation(index) } else { return Ok(()) };
-        let Some(target) = core.targets.get(index) else { return Ok(()) };
+        let context = Context::Target(core.targets.key(index)).pack();
+        let Some(target) = core.targets.at_mut(index) else { return Ok(()) };
         let Way::Open(channel) = target.way else { return Ok(()) };
-        let context = Context::Target(index, generation).pack();
         let send = |message: &[u8]| self.mapping.send(channel, message, context);
         if target.segment_is_due {
             send(&core.segment.notice::<M>(true))?;
@@ -126,7 +124,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// Gives free credits to who waits for them, and asks others for what is missing.
     pub(super) fn serve_waiting(&mut self) {
         while let Some(index) = self.core.pool.next() {
-            if let Some(source) = self.core.sources.get(index) {
+            if let Some(source) = self.core.sources.at_mut(index) {
                 source.grant += self.core.pool.lend_one(&mut source.loan);
                 self.notify_source(index);
             }
@@ -142,7 +140,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             if core.pool.missing() == 0 {
                 return;
             }
-            if let Some(source) = core.sources.get(index)
+            if let Some(source) = core.sources.at_mut(index)
                 && core.pool.ask(&mut source.loan)
             {
                 source.revoke_is_due = true;

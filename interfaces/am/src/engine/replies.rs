@@ -3,6 +3,7 @@
 use super::{Context, Due, Turn};
 use crate::errors::Status;
 use crate::mapping::{Mapping, Outcome, Refused, Transfer};
+use crate::peers::Peer;
 use crate::reply_buffers::Waiting;
 use crate::wire::{HEAD, HEADER, Header, KEEP, Kind, SPAN};
 
@@ -31,26 +32,26 @@ pub(super) fn cut(
 
 impl<S, M: Mapping> Turn<'_, S, M> {
     /// Sends the reply in the outbox.
-    pub(super) fn send_reply(&mut self, (index, generation): (u32, u32)) {
+    pub(super) fn send_reply(&mut self, to: Peer) {
         let core = &mut *self.core;
-        let Some(source) = core.sources.of((index, generation)) else { return };
+        let Some(source) = core.sources.get_mut(to) else { return };
         let Some(channel) = source.channel else { return };
         let (outbox, keeps) = (&mut core.outbox, core.pool.keeps());
         outbox.set_flags(u8::from(keeps) * KEEP);
         let message = outbox.message();
         let is_single = outbox.bulk.is_none() && message.len() <= source.longest as usize;
         if !is_single || !outbox.buffers.queue.is_empty() {
-            return self.queue_reply(index);
+            return self.queue_reply(to.index());
         }
-        match self.mapping.reply(channel, message, Context::Source(index, generation).pack()) {
+        match self.mapping.reply(channel, message, Context::Source(to).pack()) {
             Ok(()) => {
                 core.pool.end(&mut source.loan, keeps);
                 if !keeps {
                     self.serve_waiting();
                 }
             }
-            Err(Refused::NoRoom) => self.queue_reply(index),
-            Err(Refused::Gone | Refused::Unusable) => self.drop_source(index),
+            Err(Refused::NoRoom) => self.queue_reply(to.index()),
+            Err(Refused::Gone | Refused::Unusable) => self.drop_source(to.index()),
         }
     }
 
@@ -58,7 +59,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     #[inline(never)]
     fn queue_reply(&mut self, index: u32) {
         let core = &mut *self.core;
-        let source = (index, core.sources.generation(index));
+        let source = core.sources.key(index);
         let outbox = &mut core.outbox;
         let mut message = [0; HEAD + SPAN];
         let len = outbox.message().len();
@@ -95,7 +96,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 }
                 Err(Refused::NoRoom) => return,
                 // Its buffers leave the queue, this one too.
-                Err(Refused::Gone | Refused::Unusable) => self.drop_source(source.0),
+                Err(Refused::Gone | Refused::Unusable) => self.drop_source(source.index()),
             }
         }
     }
@@ -106,7 +107,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let Some(waiting) = core.outbox.buffers.get(buffer) else { return };
         let (source, keeps) = (waiting.source, waiting.message[3] & KEEP != 0);
         core.outbox.buffers.free(buffer);
-        if let Some(source) = core.sources.of(source) {
+        if let Some(source) = core.sources.get_mut(source) {
             core.pool.end(&mut source.loan, keeps);
         }
         self.serve_waiting();
@@ -122,9 +123,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 waiting.message[3] = u8::from(keeps) * KEEP;
             }
             let (whole, of) = (waiting.clone(), waiting.source);
-            let source = core.sources.of(of).ok_or(Refused::Gone)?;
+            let source = core.sources.get_mut(of).ok_or(Refused::Gone)?;
             let channel = source.channel.ok_or(Refused::Gone)?;
-            let (context, most) = (Context::Source(of.0, of.1).pack(), source.longest as usize);
+            let (context, most) = (Context::Source(of).pack(), source.longest as usize);
             if whole.len <= most {
                 core.scratch.resize(whole.len, 0);
                 core.outbox.buffers.read(buffer, 0, &mut core.scratch);
@@ -154,7 +155,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         waiting.message[3] = 0;
         let (whole, source) = (waiting.clone(), waiting.source);
         let span = whole.bulk.ok_or(Refused::Gone)?;
-        let source = core.sources.of(source).ok_or(Refused::Gone)?;
+        let source = core.sources.get_mut(source).ok_or(Refused::Gone)?;
         let channel = source.channel.ok_or(Refused::Gone)?;
         let Some(segment) = source.segment.as_ref().filter(|segment| segment.epoch == span.epoch) else {
             self.reject_reply(buffer);
@@ -190,7 +191,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let core = &mut *self.core;
         let Some(waiting) = core.outbox.buffers.get(buffer) else { return };
         let of = waiting.source;
-        let Some(source) = core.sources.of(of) else {
+        let Some(source) = core.sources.get_mut(of) else {
             core.outbox.buffers.free(buffer);
             core.pool.recover();
             return self.serve_waiting();
@@ -204,9 +205,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         core.outbox.buffers.free(buffer);
         core.pool.end(&mut source.loan, keeps);
         source.grant += u32::from(keeps);
-        core.due.push_back(Due::Source(of.0));
+        core.due.push_back(Due::Source(of.index()));
         if outcome == Outcome::Broken {
-            self.drop_source(of.0);
+            self.drop_source(of.index());
         }
         self.serve_waiting();
     }
@@ -214,15 +215,15 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// Ends the channel of a source. Its credits are free, but those whose buffers are still read.
     pub(super) fn drop_source(&mut self, index: u32) {
         let core = &mut *self.core;
-        if core.sources.get(index).is_none() {
+        if core.sources.at_mut(index).is_none() {
             return;
         }
-        let generation = core.sources.generation(index);
-        let Some(mut source) = core.sources.remove(index) else { return };
+        let key = core.sources.key(index);
+        let Some(mut source) = core.sources.remove_at(index) else { return };
         if let Some(channel) = source.channel {
             self.mapping.close(channel);
         }
-        let busy = core.outbox.buffers.leave((index, generation));
+        let busy = core.outbox.buffers.leave(key);
         core.batching.retain(|other| *other != index);
         core.pool.leave(index, &mut source.loan, busy);
         self.serve_waiting();

@@ -83,13 +83,13 @@ fn kind_of(payload: Option<&[u8]>) -> (Kind, &[u8]) {
 impl<S, M: Mapping> Turn<'_, S, M> {
     /// Looks at a target, and asks it for a credit if it needs one.
     fn look(&mut self, peer: Peer, needs_credit: bool) -> Result<Ready<M::Channel>, RequestError> {
-        let target = self.core.targets.of((peer.index, peer.generation)).ok_or(RequestError::NotMapped)?;
+        let target = self.core.targets.get_mut(peer).ok_or(RequestError::NotMapped)?;
         Ok(match target.way {
             Way::Open(channel) if (target.available > 0 || !needs_credit) && !target.is_cut => {
                 Ready::Open(channel, target.longest as usize)
             }
             Way::Open(_) => {
-                self.want(peer.index);
+                self.want(peer.index());
                 Ready::NotYet(Status::Congested)
             }
             Way::Connecting => Ready::NotYet(Status::Unreachable),
@@ -100,7 +100,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     #[inline(never)]
     fn want(&mut self, index: u32) {
-        let Some(target) = self.core.targets.get(index) else { return };
+        let Some(target) = self.core.targets.at_mut(index) else { return };
         if !target.is_wanting && target.available == 0 {
             (target.is_wanting, target.want_is_due) = (true, true);
             self.notify_target(index);
@@ -145,7 +145,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                     Err(Refused::Unusable) => return Err(RequestError::Unusable),
                     // The next look finds it broken, also in an immediate request.
                     Err(Refused::Gone) => {
-                        self.break_target(peer.index);
+                        self.break_target(peer.index());
                         continue;
                     }
                 },
@@ -183,14 +183,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     #[inline(always)]
     fn send_at_once(&mut self, peer: Peer, kind: Kind, (at, arguments): (u8, &[u32]), bytes: &[u8]) -> bool {
         let core = &mut *self.core;
-        let Some(target) = core.targets.of((peer.index, peer.generation)) else { return false };
+        let Some(target) = core.targets.get_mut(peer) else { return false };
         let Way::Open(channel) = target.way else { return false };
         if target.available == 0 || target.is_cut {
             return false;
         }
         let Some((id, head)) = core.records.next() else { return false };
         head.fill(kind, at, id, arguments);
-        let context = Context::Target(peer.index, peer.generation).pack();
+        let context = Context::Target(peer).pack();
         let sent = if bytes.is_empty() {
             self.mapping.send(channel, head.bytes(), context)
         } else {
@@ -199,7 +199,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if sent.is_err() {
             return false;
         }
-        core.records.open(peer.index, Of::Request);
+        core.records.open(peer.index(), Of::Request);
         target.on_begin(1);
         true
     }
@@ -221,10 +221,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             if len > most && !bytes.is_empty() {
                 turn.transmit_parts(peer, channel, most, &head, bytes)?;
             } else {
-                let context = Context::Target(peer.index, peer.generation).pack();
+                let context = Context::Target(peer).pack();
                 transmit(turn.mapping, channel, most, (&head, bytes), context)?;
             }
-            turn.begun(peer.index, Of::Request, &head);
+            turn.begun(peer.index(), Of::Request, &head);
             Ok(())
         })?;
         match sent {
@@ -249,7 +249,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             *place = *head;
         }
         self.core.records.open(index, of);
-        if let Some(target) = self.core.targets.get(index) {
+        if let Some(target) = self.core.targets.at_mut(index) {
             target.on_begin(u32::from(of == Of::Request));
         }
     }
@@ -263,7 +263,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         head: &Head,
         bytes: &[u8],
     ) -> Result<(), Refused> {
-        let context = Context::Target(peer.index, peer.generation).pack();
+        let context = Context::Target(peer).pack();
         let mut long = *head;
         long.set_kind(Kind::RequestLong, 0);
         let mut sent = 0;
@@ -274,8 +274,8 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 Ok(()) => sent += count,
                 Err(why) if sent == 0 => return Err(why),
                 Err(_) => {
-                    self.core.unsent.push_back(Unsent { target: peer.index, bytes: bytes.to_vec(), sent });
-                    if let Some(target) = self.core.targets.get(peer.index) {
+                    self.core.unsent.push_back(Unsent { target: peer.index(), bytes: bytes.to_vec(), sent });
+                    if let Some(target) = self.core.targets.at_mut(peer.index()) {
                         target.is_cut = true;
                     }
                     return Ok(());
@@ -291,7 +291,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             let Some(mut unsent) = self.core.unsent.pop_front() else { return };
             match self.send_parts(&mut unsent) {
                 Ok(()) => {
-                    if let Some(target) = self.core.targets.get(unsent.target) {
+                    if let Some(target) = self.core.targets.at_mut(unsent.target) {
                         target.is_cut = false;
                     }
                 }
@@ -303,10 +303,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn send_parts(&mut self, unsent: &mut Unsent) -> Result<(), Refused> {
         let core = &mut *self.core;
-        let target = core.targets.get(unsent.target).ok_or(Refused::Gone)?;
+        let target = core.targets.at_mut(unsent.target).ok_or(Refused::Gone)?;
         let Way::Open(channel) = target.way else { return Err(Refused::Gone) };
         let most = target.longest as usize;
-        let context = Context::Target(unsent.target, core.targets.generation(unsent.target)).pack();
+        let context = Context::Target(core.targets.key(unsent.target)).pack();
         while unsent.sent < unsent.bytes.len() {
             let read = |from: usize, into: &mut [u8]| into.copy_from_slice(&unsent.bytes[from..][..into.len()]);
             let count = cut(&mut core.scratch, most, &[0; HEADER], (unsent.bytes.len(), unsent.sent), read);
@@ -333,7 +333,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         }
         let sent = self.when_ready(peer, patience, true, |turn, channel, _| {
             let head = turn.start_bulk(peer, channel, (at, arguments), bulk, offset)?;
-            turn.begun(peer.index, Of::Request, &head);
+            turn.begun(peer.index(), Of::Request, &head);
             Ok(())
         })?;
         match sent {
@@ -359,9 +359,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     ) -> Result<Head, Refused> {
         let core = &mut *self.core;
         let (id, _) = core.records.next().ok_or(Refused::NoRoom)?;
-        let segment = core.targets.get(peer.index).and_then(|target| target.segment);
+        let segment = core.targets.at_mut(peer.index()).and_then(|target| target.segment);
         let mut head = Head::new(Kind::RequestBulk, at, id, arguments);
-        let context = Context::Target(peer.index, peer.generation).pack();
+        let context = Context::Target(peer).pack();
         let segment = match place(segment, offset, bulk.len()) {
             Ok(segment) => segment,
             Err(status) => {
@@ -418,11 +418,11 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         self.check_own(into)?;
         let head = Head::new(Kind::RequestBulk, at, 0, arguments);
         let sent = self.when_ready(peer, patience, false, |turn, channel, _| {
-            let segment = turn.core.targets.get(peer.index).and_then(|target| target.segment);
+            let segment = turn.core.targets.at_mut(peer.index()).and_then(|target| target.segment);
             match place(segment, from, into.end - into.start) {
                 Ok(segment) => {
                     let span = turn.start_get(channel, &segment, from, into)?;
-                    turn.begun(peer.index, Of::Get(span), &head);
+                    turn.begun(peer.index(), Of::Get(span), &head);
                 }
                 Err(status) => turn.give_back(peer, &head, status),
             }

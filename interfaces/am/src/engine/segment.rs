@@ -39,7 +39,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let memory = self.core.segment.now.as_ref().map(|(memory, _)| memory.clone());
         self.core.tag = tag;
         for index in self.core.sources.indices() {
-            if let Some(source) = self.core.sources.get(index) {
+            if let Some(source) = self.core.sources.at_mut(index) {
                 source.is_accepted = accepts(tag, source.tag);
             }
         }
@@ -48,13 +48,13 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn announce(&mut self) {
         for index in self.core.sources.indices() {
-            if let Some(source) = self.core.sources.get(index) {
+            if let Some(source) = self.core.sources.at_mut(index) {
                 source.segment_is_due = true;
                 self.core.due.push_back(Due::Source(index));
             }
         }
         for index in self.core.targets.indices() {
-            if let Some(target) = self.core.targets.get(index) {
+            if let Some(target) = self.core.targets.at_mut(index) {
                 target.segment_is_due = true;
                 self.core.due.push_back(Due::Target(index));
             }

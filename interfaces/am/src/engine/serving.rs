@@ -5,6 +5,7 @@ use super::{Context, Turn};
 use crate::errors::Status;
 use crate::mapping::{Arrived, Mapping};
 use crate::message::{Payload, Request};
+use crate::peers::Peer;
 use crate::wire::{HEADER, Header, MAX_ARGUMENTS};
 
 /// A handler of requests.
@@ -13,7 +14,7 @@ type Handler<S> = fn(&mut S, Request<'_>);
 impl<S, M: Mapping> Turn<'_, S, M> {
     /// A request has come: takes its credit, and finds its handler if it is accepted.
     fn begin(&mut self, index: u32, at: u8) -> Result<Result<Handler<S>, Status>, Violation> {
-        let source = self.core.sources.get(index).ok_or(Violation)?;
+        let source = self.core.sources.at_mut(index).ok_or(Violation)?;
         if !source.loan.begin() || source.assembly.is_some() {
             return Err(Violation);
         }
@@ -28,13 +29,13 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     #[inline(always)]
     pub(super) fn request(
         &mut self,
-        from: (u32, u32),
+        from: Peer,
         header: Header,
         count: usize,
         payload: Payload<'_>,
     ) -> Result<(), Violation> {
         let core = &mut *self.core;
-        let Some(source) = core.sources.of(from) else { return Ok(()) };
+        let Some(source) = core.sources.get_mut(from) else { return Ok(()) };
         if !source.loan.begin() || source.assembly.is_some() {
             return Err(Violation);
         }
@@ -51,7 +52,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         handler(self.state, Request { arguments, payload, from: name, tag, outbox });
         // A short reply leaves at once, unless others wait.
         if let (Some(channel), Some(reply)) = (source.channel, core.outbox.short(core.pool.keeps()))
-            && self.mapping.send(channel, reply, Context::Source(from.0, from.1).pack()).is_ok()
+            && self.mapping.send(channel, reply, Context::Source(from).pack()).is_ok()
         {
             let keeps = core.pool.keeps();
             core.pool.end(&mut source.loan, keeps);
@@ -66,14 +67,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     /// The handler of a request has run: its reply leaves, if there is one.
     #[inline(never)]
-    fn end_request(&mut self, source: (u32, u32), id: u32) {
-        if self.core.outbox.is_empty() { self.end_silently(source.0, id) } else { self.send_reply(source) }
+    fn end_request(&mut self, source: Peer, id: u32) {
+        if self.core.outbox.is_empty() { self.end_silently(source.index(), id) } else { self.send_reply(source) }
     }
 
     /// Runs the handler of a request, and sends its reply.
-    fn serve(&mut self, source: (u32, u32), id: u32, handler: Handler<S>, arguments: &[u32], payload: Payload<'_>) {
+    fn serve(&mut self, source: Peer, id: u32, handler: Handler<S>, arguments: &[u32], payload: Payload<'_>) {
         let core = &mut *self.core;
-        let Some(known) = core.sources.of(source) else { return };
+        let Some(known) = core.sources.get_mut(source) else { return };
         let segment = known.segment.as_ref().map_or((0, 0), |segment| (segment.len, segment.epoch));
         core.outbox.begin(id, segment);
         let (from, tag, outbox) = (&*known.name, known.tag, &mut core.outbox);
@@ -82,7 +83,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     #[inline(never)]
-    pub(super) fn refuse(&mut self, source: (u32, u32), id: u32, status: Status) {
+    pub(super) fn refuse(&mut self, source: Peer, id: u32, status: Status) {
         self.core.outbox.begin(id, (0, 0));
         self.core.outbox.refuse(status);
         self.send_reply(source);
@@ -92,7 +93,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// elsewhere.
     fn end_silently(&mut self, index: u32, id: u32) {
         let core = &mut *self.core;
-        let Some(source) = core.sources.get(index) else { return };
+        let Some(source) = core.sources.at_mut(index) else { return };
         let keeps = core.pool.keeps();
         core.pool.end(&mut source.loan, keeps);
         source.ended.push(id);
@@ -113,14 +114,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let (_, rest) = arguments_of(header, message, &mut arguments)?;
         let refused = self.begin(index, header.handler)?.err();
         let most = self.core.options.longest_medium;
-        let source = self.core.sources.get(index).ok_or(Violation)?;
+        let source = self.core.sources.at_mut(index).ok_or(Violation)?;
         source.assembly = Some(assembly(header, arguments, rest, most, refused)?);
         self.core.count_part();
         Ok(())
     }
 
-    pub(super) fn request_part(&mut self, from: (u32, u32), message: Arrived<'_>) -> Result<(), Violation> {
-        let source = self.core.sources.of(from).ok_or(Violation)?;
+    pub(super) fn request_part(&mut self, from: Peer, message: Arrived<'_>) -> Result<(), Violation> {
+        let source = self.core.sources.get_mut(from).ok_or(Violation)?;
         let whole = source.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
         let Some(whole) = source.assembly.take_if(|_| whole) else {
             self.core.count_part();
@@ -136,16 +137,11 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         Ok(())
     }
 
-    pub(super) fn request_bulk(
-        &mut self,
-        from: (u32, u32),
-        header: Header,
-        message: Arrived<'_>,
-    ) -> Result<(), Violation> {
+    pub(super) fn request_bulk(&mut self, from: Peer, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
         let mut arguments = [0; MAX_ARGUMENTS];
         let (count, rest) = arguments_of(header, message, &mut arguments)?;
         let span = span_of(rest)?;
-        let verdict = self.begin(from.0, header.handler)?;
+        let verdict = self.begin(from.index(), header.handler)?;
         if span.epoch != self.core.segment.epoch && verdict.is_ok() {
             self.refuse(from, header.id, Status::BadOffset);
             return Ok(());
@@ -162,9 +158,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// A bulk request that found no place in the segment as its requester knew it.
-    pub(super) fn request_unplaced(&mut self, from: (u32, u32), header: Header) -> Result<(), Violation> {
+    pub(super) fn request_unplaced(&mut self, from: Peer, header: Header) -> Result<(), Violation> {
         let place = [Status::BadOffset, Status::BadLength].into_iter().find(|status| *status as u8 == header.flags);
-        let status = self.begin(from.0, header.handler)?.err().or(place).ok_or(Violation)?;
+        let status = self.begin(from.index(), header.handler)?.err().or(place).ok_or(Violation)?;
         self.refuse(from, header.id, status);
         Ok(())
     }

@@ -60,7 +60,7 @@ impl<M: Mapping> Core<M> {
     }
 
     pub(crate) fn context_of(peer: Peer) -> u64 {
-        Context::Target(peer.index, peer.generation).pack()
+        Context::Target(peer).pack()
     }
 }
 

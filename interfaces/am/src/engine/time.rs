@@ -69,7 +69,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     fn check_targets(&mut self) {
         let tick = self.core.clock.tick();
         for index in self.core.targets.indices() {
-            let Some(target) = self.core.targets.get(index) else { continue };
+            let Some(target) = self.core.targets.at_mut(index) else { continue };
             if target.open == 0 || std::mem::take(&mut target.is_alive) {
                 target.tick = tick;
             } else if tick.wrapping_sub(target.tick) >= TICKS && matches!(target.way, Way::Open(_)) {
@@ -82,7 +82,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     fn check_sources(&mut self) {
         let tick = self.core.clock.tick();
         for index in self.core.sources.indices() {
-            let Some(source) = self.core.sources.get(index) else { continue };
+            let Some(source) = self.core.sources.at_mut(index) else { continue };
             if source.loan.asked > 0 && tick.wrapping_sub(source.asked_at) > TICKS {
                 self.drop_source(index);
             }
@@ -91,7 +91,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     /// Ends the way to a target, and gives every open request to it back.
     pub(crate) fn break_target(&mut self, index: u32) {
-        let Some(target) = self.core.targets.get(index) else { return };
+        let Some(target) = self.core.targets.at_mut(index) else { return };
         if let Way::Open(channel) = std::mem::replace(&mut target.way, Way::Broken) {
             self.mapping.close(channel);
         }
@@ -106,7 +106,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// Ends a mapping.
     pub(crate) fn unmap(&mut self, index: u32) {
         self.break_target(index);
-        self.core.targets.remove(index);
+        self.core.targets.remove_at(index);
     }
 
     /// Polls, and sleeps until something has come, at most for `limit`.
