@@ -6,6 +6,7 @@ use crate::types::MAX_SWAP;
 use crate::wire::Request;
 use cci::{Memory, Registration, RmaHandle};
 use cci_peers::Peer;
+use cci_slab::Slab;
 use std::sync::Arc;
 
 /// Operations of an interface at most.
@@ -107,112 +108,69 @@ pub(crate) struct Operation {
     pub(crate) facts: Facts,
 }
 
-#[derive(Debug)]
-struct Place {
-    life: u32,
-    operation: Option<Operation>,
-    bulk: Bulk,
-}
-
 /// Operations by number. A number is never that of another operation, until 2^24 have been in its
 /// place.
 #[derive(Debug)]
 pub(crate) struct Operations {
-    places: Vec<Place>,
-    free: Vec<u32>,
-}
-
-const LIFE: u32 = (1 << 24) - 1;
-
-fn number(life: u32, index: u32) -> u64 {
-    u64::from(life & LIFE) << 32 | u64::from(index)
+    all: Slab<Operation, u64, 32, 24>,
+    /// By index.
+    bulks: Vec<Bulk>,
 }
 
 impl Operations {
     pub(crate) const fn new() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { all: Slab::new(0, MOST as u32), bulks: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.all.len()
     }
 
     /// Makes room for one more; false: there is none.
     pub(crate) fn reserve(&mut self) -> bool {
-        if !self.free.is_empty() {
-            return true;
-        }
-        let has_room = self.places.len() < MOST && self.places.try_reserve(1).is_ok();
-        has_room && self.free.try_reserve(self.places.capacity()).is_ok()
+        self.all.has_free() || self.all.reserve().is_some() && self.bulks.try_reserve(1).is_ok()
     }
 
     /// Enters an operation, for which there is room, and returns its number, of which it is made.
     #[inline]
     pub(crate) fn insert(&mut self, operation: impl FnOnce(u64) -> Operation) -> u64 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { life: 0, operation: None, bulk: Bulk::default() });
-            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
-        });
-        let place = &mut self.places[index as usize];
-        let number = number(place.life, index);
-        place.operation = Some(operation(number));
-        number
-    }
-
-    fn index(&self, wanted: u64) -> Option<usize> {
-        let index = (wanted & u64::from(u32::MAX)) as usize;
-        let place = self.places.get(index)?;
-        (number(place.life, index as u32) == wanted).then_some(index)
+        if !self.all.has_free() {
+            self.bulks.push(Bulk::default());
+        }
+        self.all.insert_with(operation)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, wanted: u64) -> Option<&mut Operation> {
-        let index = self.index(wanted)?;
-        self.places[index].operation.as_mut()
+        self.all.get_mut(wanted)
     }
 
     #[inline]
     pub(crate) fn get(&self, wanted: u64) -> Option<&Operation> {
-        self.places[self.index(wanted)?].operation.as_ref()
+        self.all.get(wanted)
     }
 
     /// An operation with what only some have.
     pub(crate) fn get_whole(&mut self, wanted: u64) -> Option<(&mut Operation, &mut Bulk)> {
-        let index = self.index(wanted)?;
-        let Place { operation, bulk, .. } = &mut self.places[index];
-        operation.as_mut().map(|operation| (operation, bulk))
+        self.all.get_mut(wanted).zip(self.bulks.get_mut(wanted as u32 as usize))
     }
 
     /// Ends an operation that has nothing but what all have.
     #[inline]
     pub(crate) fn release(&mut self, wanted: u64) {
-        if let Some(index) = self.index(wanted) {
-            let place = &mut self.places[index];
-            place.operation = None;
-            place.life = place.life.wrapping_add(1);
-            self.free.push(index as u32);
-        }
+        self.all.remove(wanted);
     }
 
     /// Takes an operation out. Its registrations end.
     #[inline]
     pub(crate) fn remove(&mut self, wanted: u64) -> Option<Operation> {
-        let index = self.index(wanted)?;
-        let place = &mut self.places[index];
-        let operation = place.operation.take()?;
-        place.life = place.life.wrapping_add(1);
-        place.bulk.clear();
-        self.free.push(index as u32);
+        let operation = self.all.remove(wanted)?;
+        self.bulks[wanted as u32 as usize].clear();
         Some(operation)
     }
 
     /// The numbers of the operations with a partner.
     pub(crate) fn with(&self, whom: Whom) -> Vec<u64> {
-        let all = (0_u32..).zip(&self.places);
-        let of = |(index, place): (u32, &Place)| {
-            place.operation.as_ref().filter(|operation| operation.whom == whom)?;
-            Some(number(place.life, index))
-        };
-        all.filter_map(of).collect()
+        self.all.iter().filter(|(_, operation)| operation.whom == whom).map(|(number, _)| number).collect()
     }
 }
