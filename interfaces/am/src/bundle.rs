@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::engine::Turn;
 use crate::errors::RequestError;
 use crate::mapping::Mapping;
+use cci_slab::Slab;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -19,10 +20,7 @@ use std::time::{Duration, Instant};
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Member {
-    index: usize,
-    generation: u32,
-}
+pub struct Member(u64);
 
 /// A set of endpoints, which one poll takes from, and one wait sleeps for. It owns them; each may
 /// be taken out again. Like an endpoint, it is used by one thread at a time.
@@ -55,52 +53,35 @@ pub struct Member {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Bundle<S, M: Mapping = CciMapping> {
-    slots: Vec<Slot<S, M>>,
-}
-
-struct Slot<S, M: Mapping> {
-    generation: u32,
-    endpoint: Option<Box<Endpoint<S, M>>>,
+    endpoints: Slab<Box<Endpoint<S, M>>, u64, 32, 32>,
 }
 
 impl<S, M: Mapping> Bundle<S, M> {
     /// A bundle without endpoints.
     #[must_use]
     pub const fn new() -> Self {
-        Self { slots: Vec::new() }
+        Self { endpoints: Slab::new(0, u32::MAX) }
     }
 
     /// Puts an endpoint in.
     pub fn add(&mut self, endpoint: Endpoint<S, M>) -> Member {
-        let free = self.slots.iter().position(|slot| slot.endpoint.is_none());
-        let index = free.unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, endpoint: None });
-            self.slots.len() - 1
-        });
-        let slot = &mut self.slots[index];
-        slot.endpoint = Some(Box::new(endpoint));
-        Member { index, generation: slot.generation }
+        Member(self.endpoints.insert_with(|_| Box::new(endpoint)))
     }
 
     /// Takes an endpoint out, with all that it has open.
     pub fn remove(&mut self, member: Member) -> Option<Endpoint<S, M>> {
-        let slot = self.slots.get_mut(member.index).filter(|slot| slot.generation == member.generation)?;
-        let endpoint = slot.endpoint.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
-        Some(*endpoint)
+        self.endpoints.remove(member.0).map(|endpoint| *endpoint)
     }
 
     /// Returns an endpoint of the bundle.
     #[inline]
     pub fn get(&mut self, member: Member) -> Option<&mut Endpoint<S, M>> {
-        let slot = self.slots.get_mut(member.index)?;
-        if slot.generation == member.generation { slot.endpoint.as_deref_mut() } else { None }
+        self.endpoints.get_mut(member.0).map(|endpoint| &mut **endpoint)
     }
 
     /// Returns the endpoints of the bundle.
     pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
-        let all = self.slots.iter().enumerate().filter(|(_, slot)| slot.endpoint.is_some());
-        all.map(|(index, slot)| Member { index, generation: slot.generation })
+        self.endpoints.iter().map(|(key, _)| Member(key))
     }
 
     /// Takes what has come at each endpoint and runs its handlers; returns how many messages and
@@ -112,7 +93,7 @@ impl<S, M: Mapping> Bundle<S, M> {
     #[inline]
     pub fn poll(&mut self) -> Result<usize, RequestError> {
         let mut found = 0;
-        for endpoint in self.slots.iter_mut().filter_map(|slot| slot.endpoint.as_deref_mut()) {
+        for endpoint in self.endpoints.values_mut() {
             found += endpoint.poll()?;
         }
         Ok(found)
@@ -145,8 +126,7 @@ impl<S, M: Mapping> Bundle<S, M> {
     /// Sleeps: what was found, and for how long it would have slept. Each endpoint may have
     /// something to do before `limit`.
     fn sleep(&mut self, limit: Duration) -> Result<(usize, Duration), RequestError> {
-        let endpoints = self.slots.iter_mut().filter_map(|slot| slot.endpoint.as_deref_mut());
-        let mut turns: Vec<Turn<'_, S, M>> = endpoints.map(Endpoint::turn).collect();
+        let mut turns: Vec<Turn<'_, S, M>> = self.endpoints.values_mut().map(|endpoint| endpoint.turn()).collect();
         let limit = turns.iter_mut().fold(limit, |limit, turn| turn.before_sleep(limit));
         let mappings: Vec<&M> = turns.iter().map(|turn| turn.mapping).collect();
         let mut from = 0;
@@ -170,6 +150,6 @@ impl<S, M: Mapping> Default for Bundle<S, M> {
 
 impl<S, M: Mapping> fmt::Debug for Bundle<S, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.slots.iter().filter_map(|slot| slot.endpoint.as_deref())).finish()
+        f.debug_list().entries(self.endpoints.iter().map(|(_, endpoint)| endpoint)).finish()
     }
 }
