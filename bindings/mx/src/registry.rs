@@ -6,13 +6,14 @@ use cci_job::Job;
 use cci_mem::fork::{Mark, PerProcess};
 use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
 use cci_mx::{Address, Endpoint, Error, Request};
+use cci_slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Endpoints of a process at a time.
-const MOST: usize = 255;
+const MOST: u32 = 255;
 
 /// A handle as C has it: it is compared and taken apart, never followed.
 pub(crate) type Handle = *mut c_void;
@@ -56,12 +57,17 @@ impl End {
     }
 }
 
-#[derive(Default)]
-struct Ends {
-    /// By place.
-    all: Vec<Option<(usize, Arc<End>)>>,
-    /// Counts endpoints: a handle is never given twice.
-    last: usize,
+/// By handle, less 1. A handle is never given twice: a place has 2^56 lives.
+struct Ends(Slab<Arc<End>, u64, 8, 56>);
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self(Slab::new(1 << 8, MOST))
+    }
+}
+
+fn handle_of(key: u64) -> Handle {
+    std::ptr::without_provenance_mut(key as usize + 1)
 }
 
 #[derive(Default)]
@@ -134,27 +140,16 @@ impl Registry {
     /// Enters an endpoint; `None`: there are 255.
     pub(crate) fn enter(&self, mut end: End) -> Option<Handle> {
         let mut ends = self.ends.write().unwrap_or_else(PoisonError::into_inner);
-        let free = ends.all.iter().position(Option::is_none);
-        let place = free.unwrap_or(ends.all.len());
-        if place >= MOST {
-            return None;
-        }
-        end.place = place + 1;
-        ends.last += 1;
-        let bits = ends.last << 8 | (place + 1);
-        let entry = Some((bits, Arc::new(end)));
-        match ends.all.get_mut(place) {
-            Some(slot) => *slot = entry,
-            None => ends.all.push(entry),
-        }
-        Some(std::ptr::without_provenance_mut(bits))
+        ends.0.reserve()?;
+        Some(handle_of(ends.0.insert_with(|key| {
+            end.place = (key & 0xff) as usize + 1;
+            Arc::new(end)
+        })))
     }
 
     fn find(&self, handle: Handle) -> Option<Arc<End>> {
-        let place = (handle.addr() & 0xff).checked_sub(1)?;
         let ends = self.ends.read().unwrap_or_else(PoisonError::into_inner);
-        let (bits, end) = ends.all.get(place)?.as_ref()?;
-        (*bits == handle.addr()).then(|| Arc::clone(end))
+        ends.0.get(handle.addr().checked_sub(1)? as u64).map(Arc::clone)
     }
 
     /// The endpoint that a request's handle belongs to.
@@ -162,13 +157,13 @@ impl Registry {
         self.check()?;
         let place = request.addr() >> (INDEX_BITS + LIFE_BITS);
         let ends = self.ends.read().unwrap_or_else(PoisonError::into_inner);
-        let found = place.checked_sub(1).and_then(|place| ends.all.get(place)?.as_ref());
-        found.map(|(_, end)| Arc::clone(end)).ok_or(Error::BadRequest.into())
+        let found = place.checked_sub(1).and_then(|index| ends.0.at(index as u32));
+        found.map(Arc::clone).ok_or(Error::BadRequest.into())
     }
 
     pub(crate) fn all(&self) -> Vec<Handle> {
         let ends = self.ends.read().unwrap_or_else(PoisonError::into_inner);
-        ends.all.iter().flatten().map(|(bits, _)| std::ptr::without_provenance_mut(*bits)).collect()
+        ends.0.iter().map(|(key, _)| handle_of(key)).collect()
     }
 
     /// Closes an endpoint, and the endpoint of CCI below it: other threads may keep this value for
@@ -178,10 +173,7 @@ impl Registry {
         end.endpoint.close()?;
         // Publishes to those who keep it that the endpoint has ended.
         end.is_closed.store(true, Ordering::Release);
-        let place = end.place - 1;
-        if let Some(slot) = self.ends.write().unwrap_or_else(PoisonError::into_inner).all.get_mut(place) {
-            *slot = None;
-        }
+        self.ends.write().unwrap_or_else(PoisonError::into_inner).0.remove(handle.addr() as u64 - 1);
         keep(None);
         // A handler of another thread still holds an event; then the last one who keeps it closes.
         if !end.endpoint.is_handling() {
