@@ -2,8 +2,9 @@
 
 use crate::memory::Source;
 use crate::operations::{Kind, Operation, Phase, Whom};
+use crate::partner::Out;
 use crate::queue::Facts;
-use crate::state::{Out, READ, Sending, State};
+use crate::state::{READ, Sending, State};
 use crate::target::offered;
 use crate::types::EventKind;
 use crate::wire::{self, Answer, DONE, OFFERED, REPLY};

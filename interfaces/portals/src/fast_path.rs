@@ -3,7 +3,8 @@
 
 use crate::handles::Handle;
 use crate::operations::Whom;
-use crate::state::{GIVEN, Partner, State};
+use crate::partner::Partner;
+use crate::state::{GIVEN, State};
 use crate::types::EventKind;
 use crate::wire::{LONGEST, Request};
 use cci::{Endpoint, Notify};

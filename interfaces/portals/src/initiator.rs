@@ -3,8 +3,9 @@
 use crate::errors::Error;
 use crate::handles::Handle;
 use crate::operations::{Kind, Operation, Phase, Whom};
+use crate::partner::Out;
 use crate::queue::Facts;
-use crate::state::{GIVEN, Out, SENT, Sending, State};
+use crate::state::{GIVEN, SENT, Sending, State};
 use crate::types::{EventKind, ProcessId};
 use crate::wire::{self, Answer, DONE, LONGEST, OFFERED, REPLY, Request};
 use cci::{Connection, Endpoint, Notify, RegisterError, Rights};

@@ -48,6 +48,7 @@ mod objects;
 mod operations;
 pub mod options;
 mod packed;
+mod partner;
 mod place;
 mod queue;
 pub mod shared;
