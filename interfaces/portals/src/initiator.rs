@@ -278,7 +278,7 @@ impl State {
                 self.on_written(number);
             }
             Ok(()) => self.abandon(endpoint, number),
-            Err(why) => return Sending::of(why),
+            Err(_) => return Sending::Blocked,
         }
         Sending::Gone
     }
@@ -311,8 +311,7 @@ impl State {
                 Err(why) => {
                     bulk.registered.clear();
                     return Err(match why {
-                        RegisterError::Disconnected => Sending::Lost,
-                        RegisterError::NoMemory => Sending::Blocked,
+                        RegisterError::NoMemory | RegisterError::Disconnected => Sending::Blocked,
                         _ => {
                             self.abandon(endpoint, number);
                             Sending::Gone
@@ -340,15 +339,12 @@ impl State {
         wire::emit_parts(parts, &mut message);
         let sent = endpoint.send(connection, &message, Notify::OnFailure(SENT | number));
         self.scratch = message;
-        match sent {
-            Ok(()) => {
-                if let Some(operation) = self.operations.get_mut(number) {
-                    operation.phase = Phase::Offered;
-                }
-                Sending::Gone
-            }
-            Err(why) => Sending::of(why),
+        if sent.is_ok()
+            && let Some(operation) = self.operations.get_mut(number)
+        {
+            operation.phase = Phase::Offered;
         }
+        Sending::of(sent)
     }
 
     /// CCI has delivered the message of a put or swap, or could not: then a due ack or reply fails.

@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 /// What waits to be sent to a partner.
 #[derive(Debug)]
 pub(crate) enum Out {
+    /// User and job, first of all on a link.
+    Ident,
     /// The message of an operation.
     Operation(u64),
     /// Reads of an operation.
@@ -26,7 +28,6 @@ pub(crate) struct Partner {
     link: u32,
     /// User and job, once it has said so on this link.
     pub(crate) identity: Option<(u32, u32)>,
-    has_introduced: bool,
     outbox: VecDeque<Out>,
     /// Its requests that are open here.
     pub(crate) served: u32,
@@ -35,13 +36,13 @@ pub(crate) struct Partner {
 impl Partner {
     fn new(id: ProcessId) -> Self {
         let (identity, outbox) = (None, VecDeque::new());
-        Self { id, connection: None, link: 0, identity, has_introduced: false, outbox, served: 0 }
+        Self { id, connection: None, link: 0, identity, outbox, served: 0 }
     }
 
     /// The connection, if a message may go at once: nothing is before it.
     #[inline]
     pub(crate) fn is_free(&self) -> Option<Connection> {
-        self.connection.filter(|_| self.has_introduced && self.outbox.is_empty())
+        self.connection.filter(|_| self.outbox.is_empty())
     }
 }
 

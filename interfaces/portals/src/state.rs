@@ -31,18 +31,13 @@ const MOST_SHORT: usize = 16_384;
 /// What has become of a message.
 pub(crate) enum Sending {
     Gone,
-    /// There is no room now.
+    /// There is no room now, or no link any more, which reports its end.
     Blocked,
-    /// There is no link any more.
-    Lost,
 }
 
 impl Sending {
-    pub(crate) fn of(why: SendError) -> Self {
-        match why {
-            SendError::NoBuffers => Self::Blocked,
-            _ => Self::Lost,
-        }
+    pub(crate) fn of(sent: Result<(), SendError>) -> Self {
+        sent.map_or(Self::Blocked, |()| Self::Gone)
     }
 }
 
@@ -232,7 +227,10 @@ impl State {
     /// due by the clock.
     #[inline(never)]
     pub(crate) fn catch_up(&mut self, endpoint: &Endpoint) {
-        self.take_time(endpoint);
+        if self.peers.poll_timeout().is_some() {
+            self.now = Instant::now();
+            self.peers.handle_timeout(endpoint, self.now);
+        }
         self.take_changes(endpoint);
         self.pump_blocked(endpoint);
         self.serve_self(endpoint);
@@ -263,8 +261,8 @@ impl State {
                 }
                 return;
             }
-            // Nothing of this process is offered to itself.
-            Out::Reads(_) => return,
+            // Of links alone: there is none to this process itself.
+            Out::Reads(_) | Out::Ident => return,
         }
         self.to_self.push_back(message);
     }
@@ -273,15 +271,6 @@ impl State {
     pub(crate) fn serve_self(&mut self, endpoint: &Endpoint) {
         while let Some(message) = self.to_self.pop_front() {
             self.take_message(endpoint, Whom::Own, &Source::Bytes(&message));
-        }
-    }
-
-    /// What is due by the clock.
-    fn take_time(&mut self, endpoint: &Endpoint) {
-        if self.peers.poll_timeout().is_some() {
-            self.now = Instant::now();
-            self.peers.handle_timeout(endpoint, self.now);
-            self.take_changes(endpoint);
         }
     }
 

@@ -60,9 +60,9 @@ impl State {
             match change {
                 Change::Up { peer, connection, .. } => {
                     if let Some(partner) = self.partner(peer) {
-                        (partner.connection, partner.identity, partner.has_introduced) =
-                            (Some(connection), None, false);
+                        (partner.connection, partner.identity) = (Some(connection), None);
                         partner.link = partner.link.wrapping_add(1);
+                        partner.outbox.push_front(Out::Ident);
                     }
                     self.pump(endpoint, peer);
                 }
@@ -76,7 +76,7 @@ impl State {
     /// The link to a partner is no more: what was under way on it has failed.
     fn on_down(&mut self, endpoint: &Endpoint, peer: Peer) {
         let Some(partner) = self.partners.get_mut(peer) else { return };
-        (partner.connection, partner.has_introduced) = (None, false);
+        partner.connection = None;
         let mut outbox = std::mem::take(&mut partner.outbox);
         for number in self.operations.with(Whom::Peer(peer)) {
             let is_queued = |of: &Operation| of.phase == Phase::Queued && of.kind.is_initiator();
@@ -117,9 +117,7 @@ impl State {
                     return;
                 }
                 if partner.outbox.len() >= MOST_ANSWERS && matches!(out, Out::Answer(_)) {
-                    self.malformed += 1;
-                    self.peers.hang_up(endpoint, peer);
-                    return self.on_down(endpoint, peer);
+                    return self.break_link(endpoint, whom);
                 }
                 partner.outbox.push_back(out);
                 if partner.outbox.len() == 1 {
@@ -138,23 +136,18 @@ impl State {
             }
             return;
         };
-        if !partner.has_introduced {
-            match endpoint.send(connection, &wire::ident(self.uid, self.jid), Notify::OnFailure(0)) {
-                Ok(()) => partner.has_introduced = true,
-                Err(_) => return self.blocked.push(peer),
-            }
-        }
         while let Some(out) = self.partners.get_mut(peer).and_then(|partner| partner.outbox.pop_front()) {
             let sending = match out {
+                Out::Ident => {
+                    let ident = wire::ident(self.uid, self.jid);
+                    Sending::of(endpoint.send(connection, &ident, Notify::OnFailure(0)))
+                }
                 Out::Operation(number) => self.send_operation(endpoint, connection, number),
                 Out::Reads(number) => self.begin_reads(endpoint, connection, number),
                 Out::Answer(answer) => {
                     self.scratch.clear();
                     answer.emit(&mut self.scratch);
-                    match endpoint.send(connection, &self.scratch, Notify::OnFailure(0)) {
-                        Ok(()) => Sending::Gone,
-                        Err(why) => Sending::of(why),
-                    }
+                    Sending::of(endpoint.send(connection, &self.scratch, Notify::OnFailure(0)))
                 }
             };
             if matches!(sending, Sending::Gone) {
@@ -163,16 +156,12 @@ impl State {
             if let Some(partner) = self.partners.get_mut(peer) {
                 partner.outbox.push_front(out);
             }
-            // A link that is lost reports its end.
             return self.blocked.push(peer);
         }
     }
 
     /// Sends what found no room before.
     pub(crate) fn pump_blocked(&mut self, endpoint: &Endpoint) {
-        if self.blocked.is_empty() {
-            return;
-        }
         for peer in std::mem::take(&mut self.blocked) {
             self.pump(endpoint, peer);
         }
