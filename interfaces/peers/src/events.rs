@@ -1,10 +1,11 @@
 //! Events of links: whose connect counts when both sides connect at once
 //! (`docs/design/peers-by-name.md`, Both at once).
 
+use crate::change::Peer;
 use crate::entry::{Accepting, Dial, Way};
 use crate::errors::Lost;
 use crate::hello::{Hello, Welcome};
-use crate::peers::{LINK, Peer, Peers, context, is_accept, peer_of_context};
+use crate::peers::{LINK, Peers, context, is_accept, peer_of_context};
 use cci::{Attribute, Connection, EndpointFor, Event, Failure, Notify, Received, Request};
 use std::time::Instant;
 

@@ -52,6 +52,7 @@
 #![forbid(unsafe_code)]
 
 mod beneath;
+mod change;
 mod directory;
 mod entry;
 mod errors;
@@ -65,9 +66,10 @@ mod options;
 mod peers;
 
 pub use beneath::{NoDevice, device_beneath};
+pub use change::{Change, Counts, Deferred, Peer};
 pub use directory::{Directory, Found, Ranks, Services, Table};
 pub use errors::{Lost, Refused, Unreached, Why};
 pub use hosts::{HostNumbers, Hosts, OpenedNumber, host_of};
 pub use name::{Name, NoName};
 pub use options::Options;
-pub use peers::{Change, Counts, Deferred, Peer, Peers};
+pub use peers::Peers;
