@@ -75,7 +75,7 @@ impl Shared {
         (deadline, stop): (Option<Instant>, Stop<'_>),
         message: impl FnOnce(u64) -> Message,
     ) -> Result<u64, Error> {
-        let endpoint = &self.endpoint;
+        let endpoint = self.endpoint();
         let token = self.with(|state| {
             let (token, partner) = (state.next(), request.partner);
             state.requests.insert(token, request);

@@ -225,7 +225,7 @@ impl DmaQueue {
         let bytes = self.with(|queue| Ok(queue.transfers.iter().map(|transfer| transfer.len).sum::<u64>()))?;
         let takes = Duration::from_nanos(bytes / BYTES_PER_NS);
         let act = |state: &mut State| {
-            state.advance(&self.shared.endpoint, self.token);
+            state.advance(self.shared.endpoint(), self.token);
             Ok(())
         };
         self.shared.with_events(takes, act, |state| {

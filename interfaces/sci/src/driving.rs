@@ -45,8 +45,8 @@ impl Shared {
         self.set_driven(Some(now));
         self.take_events(&mut state);
         self.serve_timers(&mut state, now);
-        state.advance_all(&self.endpoint);
-        state.compare_due(&self.endpoint, now);
+        state.advance_all(self.endpoint());
+        state.compare_due(self.endpoint(), now);
         self.finish_driving(state);
         Ok(())
     }
@@ -122,10 +122,10 @@ impl Shared {
                 self.set_driven(Some(now));
                 let is_quiet = self.take_events(&mut state);
                 self.serve_timers(&mut state, now);
-                state.advance_all(&self.endpoint);
+                state.advance_all(self.endpoint());
                 if is_quiet {
                     polls += 1;
-                    state.links.pump(&self.endpoint);
+                    state.links.pump(self.endpoint());
                     drop(state);
                     if polls % PATIENT == 0 {
                         std::thread::yield_now();
@@ -164,9 +164,9 @@ impl Shared {
             self.set_driven(Some(now));
             let is_quiet = self.take_events(&mut state);
             self.serve_timers(&mut state, now);
-            state.compare_due(&self.endpoint, now);
-            state.links.pump(&self.endpoint);
-            state.advance_all(&self.endpoint);
+            state.compare_due(self.endpoint(), now);
+            state.links.pump(self.endpoint());
+            state.advance_all(self.endpoint());
             self.tell(&mut state);
             // Others may have the lock, and the processor.
             drop(state);

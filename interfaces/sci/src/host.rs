@@ -334,6 +334,6 @@ impl Drop for Host {
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Host(node {} at {})", self.node(), self.shared.endpoint.uri())
+        write!(f, "Host(node {} at {})", self.node(), self.shared.endpoint().uri())
     }
 }

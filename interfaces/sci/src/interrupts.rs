@@ -46,7 +46,7 @@ impl Own {
             };
             let (key, bytes) = interrupt.notices.events.pop_front()?;
             if interrupt.has_bytes {
-                state.on_taken(&self.shared.endpoint, self.number, key);
+                state.on_taken(self.shared.endpoint(), self.number, key);
             }
             Some(Ok(bytes))
         })
@@ -75,7 +75,7 @@ impl Own {
             for key in interrupt.connectors.into_keys() {
                 state.connectors.remove(&key);
                 let notice = Message::Notice { token: key.1, reason: Reason::Lost as u32 };
-                state.send(&self.shared.endpoint, key.0, notice);
+                state.send(self.shared.endpoint(), key.0, notice);
             }
             self.shared.free_claim(state, self.claim);
             state.waits.has_changed = true;
@@ -254,7 +254,7 @@ impl Far {
         self.shared.with(|state| {
             let of = state.attachments.remove(&self.token).ok_or(Error::NotConnected)?;
             if !of.is_lost {
-                state.send(&self.shared.endpoint, of.partner, Message::Disconnect { token: self.token });
+                state.send(self.shared.endpoint(), of.partner, Message::Disconnect { token: self.token });
             }
             Ok(())
         })
@@ -291,7 +291,7 @@ impl RemoteInterrupt {
         shared.flush_for_trigger(*token);
         shared.with(|state| match state.attachments.get(token) {
             Some(of) if !of.is_lost => {
-                state.send_trigger(&shared.endpoint, *token);
+                state.send_trigger(shared.endpoint(), *token);
                 Ok(())
             }
             _ => Err(Error::NotConnected),
@@ -368,7 +368,7 @@ impl RemoteDataInterrupt {
             }
             of.outstanding += 1;
             let message = Message::Data { token: *token, bytes: bytes.to_vec() };
-            state.send(&shared.endpoint, partner, message);
+            state.send(shared.endpoint(), partner, message);
             Ok(())
         })
     }

@@ -155,11 +155,11 @@ impl RemoteSegment {
         state.mirrors.leave(self.token);
         state.waits.has_changed = true;
         if self.node == EVERY_NODE {
-            if let Some(claim) = state.leave_group(&self.shared.endpoint, self.id) {
+            if let Some(claim) = state.leave_group(self.shared.endpoint(), self.id) {
                 self.shared.free_claim(state, claim);
             }
         } else if !remote.is_lost {
-            state.send(&self.shared.endpoint, remote.partner, Message::Disconnect { token: self.token });
+            state.send(self.shared.endpoint(), remote.partner, Message::Disconnect { token: self.token });
         }
         Ok(())
     }

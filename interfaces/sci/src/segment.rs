@@ -121,7 +121,7 @@ impl LocalSegment {
 
     fn register(&self, rights: Rights) -> Result<Registration<Memory>, Error> {
         let memory = self.mapped.memory().ok_or(Error::NoSuchSegment)?;
-        self.shared.endpoint.register(memory, rights).map_err(|_| Error::NoSpace)
+        self.shared.endpoint().register(memory, rights).map_err(|_| Error::NoSpace)
     }
 
     /// Returns the segment's number.
@@ -168,7 +168,7 @@ impl LocalSegment {
                 segment.is_available = true;
                 segment.piece.iter().for_each(|piece| piece.set_available(true));
                 if segment.is_broadcast {
-                    state.publish_member(&self.shared.endpoint, self.id, true);
+                    state.publish_member(self.shared.endpoint(), self.id, true);
                 }
                 Ok(())
             }
@@ -183,7 +183,7 @@ impl LocalSegment {
     /// [`Error::NoSuchSegment`], [`Error::NotInitialized`]; [`Error::NoSpace`]: the connections
     /// have ended, and the segment is no more prepared.
     pub fn withdraw(&self, how: Withdraw) -> Result<(), Error> {
-        let endpoint = &self.shared.endpoint;
+        let endpoint = self.shared.endpoint();
         self.with(|state| {
             let Some(segment) = state.segments.get_mut(&self.id) else { return Ok(()) };
             segment.is_available = false;
@@ -318,15 +318,15 @@ impl LocalSegment {
     }
 
     fn end(&self, state: &mut State) {
-        state.disconnect_all(&self.shared.endpoint, self.id);
+        state.disconnect_all(self.shared.endpoint(), self.id);
         if let Some(mut segment) = state.segments.remove(&self.id) {
             segment.piece.iter().for_each(|piece| piece.disconnect());
             retire(&mut state.callbacks.retired, &mut segment.notices);
         }
         self.mapped.lose();
         let claim = self.claim.or_else(|| {
-            state.publish_member(&self.shared.endpoint, self.id, false);
-            state.leave_group(&self.shared.endpoint, self.id)
+            state.publish_member(self.shared.endpoint(), self.id, false);
+            state.leave_group(self.shared.endpoint(), self.id)
         });
         if let Some(claim) = claim {
             self.shared.free_claim(state, claim);

@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// What the objects of a host share.
 pub(crate) struct Shared {
-    pub(crate) endpoint: Endpoint,
+    endpoint: Endpoint,
     pub(crate) nodes: Nodes,
     /// Answers other hosts, as long as this one is open.
     pub(crate) names: Mutex<Option<Names>>,
@@ -60,6 +60,10 @@ impl Shared {
         let (begun, handover) = (Instant::now(), Handover::default());
         let deaf = AtomicU64::new(0);
         Self { endpoint, nodes, names, state, changed, wake, asked, deaf, introduction, mark, begun, handover, thread }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     pub(crate) fn enter(&self) -> MutexGuard<'_, State> {
@@ -130,8 +134,8 @@ impl Shared {
             let result = act(state);
             self.set_driven(Some(Instant::now()));
             let is_quiet = self.take_events(state);
-            state.take_changes(&self.endpoint);
-            state.serve_self(&self.endpoint);
+            state.take_changes(self.endpoint());
+            state.serve_self(self.endpoint());
             let is_left = !state.callbacks.ready.is_empty()
                 || state.links.is_backlogged()
                 || state.has_starved_queue()
@@ -146,7 +150,7 @@ impl Shared {
 
     /// Does what a call has left to do: messages of the host to itself, waits, callbacks, timers.
     fn finish(&self, state: &mut State) {
-        state.serve_self(&self.endpoint);
+        state.serve_self(self.endpoint());
         self.tell(state);
         if !self.is_own_thread() {
             self.wake();
@@ -241,7 +245,7 @@ impl Shared {
         loop {
             let mut state = self.lock()?;
             let is_quiet = self.progress(&mut state);
-            state.links.pump(&self.endpoint);
+            state.links.pump(self.endpoint());
             let found = ready(&mut state);
             let retired = std::mem::take(&mut state.callbacks.retired);
             let has_failed = state.has_failed;
@@ -304,7 +308,7 @@ impl Shared {
     /// Ends the host for this process and for others.
     pub(crate) fn close(&self) {
         let mut state = self.enter();
-        state.close(&self.endpoint);
+        state.close(self.endpoint());
         let retired = std::mem::take(&mut state.callbacks.retired);
         let comparing = state.mirrors.close();
         drop(state);
@@ -323,10 +327,10 @@ impl Shared {
     pub(crate) fn take_events(&self, state: &mut State) -> bool {
         let mut is_quiet = false;
         for _ in 0..BATCH {
-            match self.endpoint.get_event() {
+            match self.endpoint().get_event() {
                 Ok(Some(event)) => {
                     state.waits.moves += 1;
-                    state.take(&self.endpoint, event);
+                    state.take(self.endpoint(), event);
                 }
                 Ok(None) | Err(PollError::NoBuffers) => {
                     is_quiet = true;
@@ -344,8 +348,8 @@ impl Shared {
     /// Looks after links whose time has come.
     pub(crate) fn serve_timers(&self, state: &mut State, now: Instant) {
         if state.links.peers.poll_timeout().is_some_and(|at| at <= now) {
-            state.links.peers.handle_timeout(&self.endpoint, now);
-            state.take_changes(&self.endpoint);
+            state.links.peers.handle_timeout(self.endpoint(), now);
+            state.take_changes(self.endpoint());
         }
     }
 
@@ -353,8 +357,8 @@ impl Shared {
     pub(crate) fn progress(&self, state: &mut State) -> bool {
         let is_quiet = self.take_events(state);
         self.serve_timers(state, Instant::now());
-        state.take_changes(&self.endpoint);
-        state.serve_self(&self.endpoint);
+        state.take_changes(self.endpoint());
+        state.serve_self(self.endpoint());
         self.introduce(state);
         self.tell(state);
         is_quiet

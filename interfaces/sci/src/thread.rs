@@ -26,7 +26,7 @@ impl Shared {
         let mut state = self.enter();
         while !state.is_closed {
             let is_quiet = self.progress(&mut state);
-            if let Some((source, call, posting)) = state.next_call(&self.endpoint) {
+            if let Some((source, call, posting)) = state.next_call(self.endpoint()) {
                 state.callbacks.running = Some(source);
                 drop(state);
                 let then = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
@@ -45,12 +45,12 @@ impl Shared {
             if !is_quiet {
                 continue;
             }
-            let has_room = state.links.pump(&self.endpoint) & state.advance_all(&self.endpoint);
+            let has_room = state.links.pump(self.endpoint()) & state.advance_all(self.endpoint());
             if !state.callbacks.ready.is_empty() {
                 continue;
             }
             let timer = state.links.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let probe = state.probe(&self.endpoint).map(|at| at.saturating_duration_since(Instant::now()));
+            let probe = state.probe(self.endpoint()).map(|at| at.saturating_duration_since(Instant::now()));
             let left = [timer, probe, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
             self.tell(&mut state);
             let has_failed = state.has_failed;
@@ -121,7 +121,7 @@ impl Shared {
             // An endpoint that has failed would be ready for ever. Its descriptor is armed for this
             // sleep alone: a thread of the program that polls then pays for no sleeper.
             let is_armed = !has_failed && driven.is_none();
-            let sleeper = is_armed.then(|| self.endpoint.sleeper().ok()).flatten();
+            let sleeper = is_armed.then(|| self.endpoint().sleeper().ok()).flatten();
             let events = match &sleeper {
                 Some(sleeper) => PollFd::new(sleeper, PollFlags::IN),
                 None => PollFd::new(&self.wake, PollFlags::IN),

@@ -150,7 +150,7 @@ mod tests {
         let token = |state: &State| *state.queues.keys().next().expect("a queue");
         let left = host.shared.with(|state| {
             let is_starved = state.has_starved_queue();
-            state.advance(&host.shared.endpoint, token(state));
+            state.advance(host.shared.endpoint(), token(state));
             Ok((is_starved, state.queues[&token(state)].begun))
         });
         assert_eq!((left, queue.state()), (Ok((false, 0)), Ok(QueueState::Gather)));

@@ -240,7 +240,7 @@ fn meet(shared: &Arc<Shared>, id: u32, members: &[Membership], deadline: Option<
             if let Some(group) = state.groups.get_mut(&id) {
                 group.asked.insert(peer);
             }
-            state.begin(&shared.endpoint, Some(peer), message)?;
+            state.begin(shared.endpoint(), Some(peer), message)?;
         }
         Ok(())
     })?;
@@ -252,7 +252,7 @@ fn meet(shared: &Arc<Shared>, id: u32, members: &[Membership], deadline: Option<
 fn leave(shared: &Shared, id: u32) {
     // Refused where the host has ended: then the membership has, too.
     let _ = shared.with(|state| {
-        if let Some(claim) = state.leave_group(&shared.endpoint, id) {
+        if let Some(claim) = state.leave_group(shared.endpoint(), id) {
             shared.free_claim(state, claim);
         }
         Ok(())
@@ -271,7 +271,7 @@ pub(crate) fn connect(shared: &Arc<Shared>, id: u32, deadline: Option<Instant>) 
         let commons = Arc::clone(&state.groups.get(&id).ok_or(Error::NoSuchSegment)?.commons);
         let token = state.next();
         let mapped = if shared.is_networked() {
-            Mapped::mirror(state.mirrors.enter_group(&shared.endpoint, token, (id, commons.len() as u64))?, state.mark)
+            Mapped::mirror(state.mirrors.enter_group(shared.endpoint(), token, (id, commons.len() as u64))?, state.mark)
         } else {
             Mapped::common(&commons, state.mark)
         };

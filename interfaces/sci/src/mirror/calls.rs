@@ -15,7 +15,7 @@ impl Shared {
         let (mut pass, mut asked) = (None, None);
         let sent = self.drive(|state| {
             let step = |state: &mut State, twin: &mut Twin| {
-                if !state.own_pass(&self.endpoint, twin, (&mut pass, is_confirmed)) {
+                if !state.own_pass(self.endpoint(), twin, (&mut pass, is_confirmed)) {
                     return None;
                 }
                 if !is_confirmed {
@@ -26,7 +26,7 @@ impl Shared {
                     (pass, asked) = (None, None);
                     return None;
                 }
-                let asked = *asked.get_or_insert_with(|| state.ask(&self.endpoint, twin));
+                let asked = *asked.get_or_insert_with(|| state.ask(self.endpoint(), twin));
                 (twin.patches.confirmed >= asked).then_some(Sent::All)
             };
             state.with_twin(token, step).unwrap_or(Some(Sent::Gone))
@@ -57,7 +57,7 @@ impl Shared {
     pub(crate) fn load_mirror(&self, mirror: &Mirror, range: Range<usize>) -> Result<(), Error> {
         let mut load = Load::new(range.start / BLOCK..range.end.div_ceil(BLOCK));
         let loaded = self.drive(|state| {
-            let step = |state: &mut State, twin: &mut Twin| state.load_step(&self.endpoint, twin, &mut load);
+            let step = |state: &mut State, twin: &mut Twin| state.load_step(self.endpoint(), twin, &mut load);
             state.with_twin(mirror.token, step).unwrap_or(Some(Err(Error::SegmentNotConnected)))
         });
         match loaded {

@@ -64,7 +64,7 @@ impl Shared {
             let has_opened = watch.serve();
             pause = pause.or(has_opened.then_some(SHORT));
             let mut state = self.lock().ok()?;
-            let due = state.with_twin(token, |state, twin| state.tend(&self.endpoint, twin, watch)).flatten();
+            let due = state.with_twin(token, |state, twin| state.tend(self.endpoint(), twin, watch)).flatten();
             pause = [pause, due].into_iter().flatten().min();
             if state.links.is_backlogged() {
                 self.wake();
