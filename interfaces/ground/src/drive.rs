@@ -53,8 +53,8 @@ impl<S: Drive> Driven<S> {
             let before = state.changes();
             state.progress(self.endpoint());
             let result = ready(&mut state);
-            let left = left(deadline);
-            let is_over = is_over(&result, left);
+            let left = left(&result, deadline);
+            let is_over = left == Some(Duration::ZERO);
             // One of those who wait takes over the sleep on the descriptors.
             if state.changes() != before || is_over {
                 self.wake(&state);
@@ -88,8 +88,8 @@ impl<S: Changing> Driven<S> {
         loop {
             let before = state.changes();
             let result = ready(&mut state);
-            let left = left(deadline);
-            let is_over = is_over(&result, left);
+            let left = left(&result, deadline);
+            let is_over = left == Some(Duration::ZERO);
             if state.changes() != before || is_over {
                 self.wake(&state);
             }
@@ -118,10 +118,10 @@ fn deadline(limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| Instant::now().checked_add(limit))
 }
 
-fn left(deadline: Option<Instant>) -> Option<Duration> {
+/// How long a wait with this result goes on.
+fn left<R>(result: &Option<R>, deadline: Option<Instant>) -> Option<Duration> {
+    if result.is_some() {
+        return Some(Duration::ZERO);
+    }
     deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
-}
-
-fn is_over<R>(result: &Option<R>, left: Option<Duration>) -> bool {
-    result.is_some() || left.is_some_and(|left| left.is_zero())
 }

@@ -8,7 +8,7 @@ use cci_mem::guarded::{Guard, Guarded, Sleepers};
 use rustix::event::PollFd;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// The longest sleep while the endpoint has no descriptor: it has failed, and the next look finds
@@ -139,6 +139,13 @@ impl<S: Changing> Driven<S> {
         &self.endpoint
     }
 
+    /// Returns the eventfd that wakes the thread on the descriptors, for an interface whose own
+    /// thread sleeps otherwise than by [`Driven::sleep`]: it reads what others write.
+    #[must_use]
+    pub fn waker(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
     /// Takes the lock. A thread that has it must not take it again, as memory or a token of the
     /// program would that calls its interface while it is dropped: it would wait for itself.
     ///
@@ -189,9 +196,9 @@ impl<S: Changing> Driven<S> {
         // system calls.
         let sleeper = self.endpoint.sleeper().ok();
         match &sleeper {
-            Some(sleeper) => sleep_until_ready(&mut [readable(self.wake.as_fd()), readable(sleeper.as_fd())], left),
-            None => sleep_until_ready(&mut [readable(self.wake.as_fd())], without_descriptor(left)),
-        }
+            Some(sleeper) => sleep_until_ready(&mut [readable(self.waker()), readable(sleeper.as_fd())], left),
+            None => sleep_until_ready(&mut [readable(self.waker())], without_descriptor(left)),
+        };
         drop(sleeper);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
         let mut entered = self.lock();

@@ -21,17 +21,17 @@ pub fn readable(descriptor: BorrowedFd<'_>) -> PollFd<'_> {
 }
 
 /// Sleeps until one of these is as it says, at most for `left`, or until a signal: its caller looks
-/// again.
+/// again. Returns false if the time is over.
 ///
 /// # Example
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// cci_ground::sleep_until_ready(&mut [], Some(Duration::from_millis(1)));
+/// assert!(!cci_ground::sleep_until_ready(&mut [], Some(Duration::from_millis(1))));
 /// ```
-pub fn sleep_until_ready(descriptors: &mut [PollFd<'_>], left: Option<Duration>) {
+pub fn sleep_until_ready(descriptors: &mut [PollFd<'_>], left: Option<Duration>) -> bool {
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     // A signal ends it early.
-    let _ = poll(descriptors, left.as_ref());
+    poll(descriptors, left.as_ref()) != Ok(0)
 }
