@@ -3,6 +3,7 @@
 use crate::errors::Error;
 use crate::shared::Shared;
 use crate::state::State;
+use cci_ground::Entered;
 use std::time::{Duration, Instant};
 
 /// How long a call waits while nothing ends.
@@ -83,7 +84,7 @@ impl Shared {
     }
 
     /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
-    fn finish_driving(&self, mut state: std::sync::MutexGuard<'_, State>) {
+    fn finish_driving(&self, mut state: Entered<'_, State>) {
         let is_waiting = state.links.is_backlogged() || state.has_starved_queue();
         let is_left = !state.callbacks.ready.is_empty() || !state.links.to_self.is_empty() || is_waiting;
         self.tell(&mut state);
@@ -137,7 +138,7 @@ impl Shared {
             self.set_driven(None);
             self.tell(&mut state);
             self.wake();
-            state = self.wait_a_while(state, Some(NAP));
+            state = self.driven.sleep_beside(state, Some(NAP), || self.enter());
         }
     }
 

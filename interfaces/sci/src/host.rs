@@ -91,12 +91,11 @@ impl Host {
         let hosts = Hosts::default();
         let peer_options = cci_peers::Options::new().limit(REACH);
         let peers = Peers::new(Name::Number(number), Box::new(hosts.clone()), &peer_options)?;
-        let wake = descriptors::eventfd(0)?;
         let asked = descriptors::epoll()?;
         let introduction = Owner { number, uri: endpoint.uri().to_owned() }.emit();
         let mut state = State::new(Links::new(peers, hosts), MARK.get(|| ())?.0);
         state.device = memory.map(Arc::new);
-        let shared = Arc::new(Shared::new(endpoint, nodes, state, (wake, asked), introduction));
+        let shared = Arc::new(Shared::new(endpoint, nodes, state, asked, introduction)?);
         shared.begin_mirrors(options.protect);
         if let Some(port) = shared.nodes.served_port().filter(|_| is_open(&device)) {
             let served = Names::serve(port).map_err(|why| unserved(port, &why))?;

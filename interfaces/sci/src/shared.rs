@@ -6,13 +6,14 @@ use crate::nodes::Nodes;
 use crate::notices::Source;
 use crate::state::State;
 use crate::types::deadline;
-use cci::{Endpoint, PollError};
+use cci::{Endpoint, OpenError, PollError};
+use cci_ground::{Changing, Driven, Entered, Held};
 use cci_mem::fork::Mark;
 use cci_mem::handover::Handover;
 use cci_mem::sync::AtomicU64;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -23,14 +24,11 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// What the objects of a host share.
 pub(crate) struct Shared {
-    endpoint: Endpoint,
+    /// Its eventfd wakes the thread of the host.
+    pub(crate) driven: Driven<State>,
     pub(crate) nodes: Nodes,
     /// Answers other hosts, as long as this one is open.
     pub(crate) names: Mutex<Option<Names>>,
-    state: Mutex<State>,
-    pub(crate) changed: Condvar,
-    /// Wakes the thread.
-    pub(crate) wake: OwnedFd,
     /// Ready when somebody asks for a claimed name.
     pub(crate) asked: OwnedFd,
     /// Until when since `begun` nobody who asks is taken, because the system had no descriptor, ns;
@@ -46,31 +44,36 @@ pub(crate) struct Shared {
     pub(crate) thread: OnceLock<ThreadId>,
 }
 
+impl Changing for State {
+    fn changes(&self) -> u64 {
+        self.waits.changes()
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
         endpoint: Endpoint,
         nodes: Nodes,
         state: State,
-        (wake, asked): (OwnedFd, OwnedFd),
+        asked: OwnedFd,
         introduction: Vec<u8>,
-    ) -> Self {
-        let (mark, state) = (state.mark, Mutex::new(state));
-        let (changed, thread) = (Condvar::new(), OnceLock::new());
-        let names = Mutex::new(None);
+    ) -> Result<Self, OpenError> {
+        let (mark, driven) = (state.mark, Driven::new(endpoint, state)?);
+        let (names, thread) = (Mutex::new(None), OnceLock::new());
         let (begun, handover) = (Instant::now(), Handover::default());
         let deaf = AtomicU64::new(0);
-        Self { endpoint, nodes, names, state, changed, wake, asked, deaf, introduction, mark, begun, handover, thread }
+        Ok(Self { driven, nodes, names, asked, deaf, introduction, mark, begun, handover, thread })
     }
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        self.driven.endpoint()
     }
 
-    pub(crate) fn enter(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn enter(&self) -> Entered<'_, State> {
+        self.driven.lock()
     }
 
-    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+    pub(crate) fn lock(&self) -> Result<Entered<'_, State>, Error> {
         // The lock of a forked child may be held for ever.
         if !self.mark.is_here() {
             return Err(Error::NotInitialized);
@@ -148,40 +151,26 @@ impl Shared {
         })
     }
 
-    /// Does what a call has left to do: messages of the host to itself, waits, callbacks, timers.
+    /// Does what a call has left to do: messages of the host to itself, callbacks, timers. Those
+    /// who wait are its caller's.
     fn finish(&self, state: &mut State) {
         state.serve_self(self.endpoint());
-        self.tell(state);
         if !self.is_own_thread() {
             self.wake();
         }
     }
 
     /// Has those who wait look again. Without any it makes no system call.
-    pub(crate) fn tell(&self, state: &mut State) {
-        if std::mem::take(&mut state.waits.has_changed) && state.waits.waiters > 0 {
-            self.changed.notify_all();
+    pub(crate) fn tell(&self, state: &mut Held<State>) {
+        if state.waits.take_change() {
+            self.driven.wake(state);
         }
     }
 
-    /// Waits until something has changed, at most for `limit`.
-    pub(crate) fn wait_a_while<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        limit: Option<Duration>,
-    ) -> MutexGuard<'a, State> {
-        state.waits.waiters += 1;
-        let mut state = match limit {
-            None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(limit) => self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0,
-        };
-        state.waits.waiters -= 1;
-        state
-    }
-
+    /// Wakes the thread of the host.
     pub(crate) fn wake(&self) {
         // Full means woken already.
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(self.driven.waker(), &1_u64.to_ne_bytes());
     }
 
     /// Refuses a wait on the thread of the host, which would be for ever.
@@ -209,6 +198,7 @@ impl Shared {
         loop {
             if let Some(found) = ready(&mut state) {
                 self.finish(&mut state);
+                self.tell(&mut state);
                 return found;
             }
             if state.is_closed {
@@ -228,7 +218,7 @@ impl Shared {
             if !std::mem::replace(&mut is_left_to_thread, true) {
                 self.leave_to_thread();
             }
-            state = self.wait_a_while(state, left);
+            state = self.driven.sleep_beside(state, left, || self.enter());
         }
     }
 
@@ -301,8 +291,7 @@ impl Shared {
         let mut state = self.enter();
         state.has_failed = true;
         state.callbacks.running = None;
-        drop(state);
-        self.changed.notify_all();
+        self.driven.wake(&state);
     }
 
     /// Ends the host for this process and for others.
@@ -311,9 +300,9 @@ impl Shared {
         state.close(self.endpoint());
         let retired = std::mem::take(&mut state.callbacks.retired);
         let comparing = state.mirrors.close();
+        self.driven.wake(&state);
         drop(state);
         drop(retired);
-        self.changed.notify_all();
         self.wake();
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(names);
@@ -354,7 +343,7 @@ impl Shared {
     }
 
     /// Takes what has come. False: there may be more.
-    pub(crate) fn progress(&self, state: &mut State) -> bool {
+    pub(crate) fn progress(&self, state: &mut Held<State>) -> bool {
         let is_quiet = self.take_events(state);
         self.serve_timers(state, Instant::now());
         state.take_changes(self.endpoint());

@@ -5,9 +5,11 @@ use crate::driving::Looks;
 use crate::shared::{EndByPanic, Shared};
 use crate::state::State;
 use crate::types::Then;
+use cci_ground::{readable, sleep_until_ready};
 use cci_mem::quiet_thread;
 use cci_mem::sync::Ordering;
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{Timespec, epoll};
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +41,7 @@ impl Shared {
                 if then == Then::Cancel {
                     state.cancel_call(source, posting);
                 }
-                self.changed.notify_all();
+                self.driven.wake(&state);
                 continue;
             }
             if !is_quiet {
@@ -122,24 +124,19 @@ impl Shared {
             // sleep alone: a thread of the program that polls then pays for no sleeper.
             let is_armed = !has_failed && driven.is_none();
             let sleeper = is_armed.then(|| self.endpoint().sleeper().ok()).flatten();
-            let events = match &sleeper {
-                Some(sleeper) => PollFd::new(sleeper, PollFlags::IN),
-                None => PollFd::new(&self.wake, PollFlags::IN),
-            };
-            let deaf = self.deaf_for();
-            let names = if deaf.is_some() { &self.wake } else { &self.asked };
-            let mut descriptors = [PollFd::new(&self.wake, PollFlags::IN), PollFd::new(names, PollFlags::IN), events];
+            let (wake, deaf) = (self.driven.waker(), self.deaf_for());
+            let events = sleeper.as_ref().map_or(wake, AsFd::as_fd);
+            let names = if deaf.is_some() { wake } else { self.asked.as_fd() };
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let pause =
-                [left, driven, deaf].into_iter().flatten().min().and_then(|pause| Timespec::try_from(pause).ok());
+            let pause = [left, driven, deaf].into_iter().flatten().min();
             // A signal ends it early, and the thread looks again.
-            let is_over = poll(&mut descriptors, pause.as_ref()) == Ok(0) && driven.is_some();
-            if !is_over || left.is_some_and(|left| left.is_zero()) {
+            let is_ready = sleep_until_ready(&mut [wake, names, events].map(readable), pause);
+            if is_ready || driven.is_none() || left.is_some_and(|left| left.is_zero()) {
                 break;
             }
         }
         self.handover.end_nap();
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        let _ = rustix::io::read(self.driven.waker(), &mut [0; 8]);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-/// Who waits, and for what.
+/// What those who wait look at.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// Somebody who waits may have what it waits for; and how many threads wait.
+    /// Somebody who waits may have what it waits for; and how often they were woken for that.
     pub(crate) has_changed: bool,
-    pub(crate) waiters: u32,
+    woken: u64,
     /// Events of the endpoint so far, and queues that were posted.
     pub(crate) moves: u64,
     /// How many of them a wait has seen, and when.
@@ -15,6 +15,17 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
+    /// Another number once somebody who waits may have what it waits for.
+    pub(crate) fn changes(&self) -> u64 {
+        self.woken + u64::from(self.has_changed)
+    }
+
+    /// Whether its caller is to wake those who wait.
+    pub(crate) fn take_change(&mut self) -> bool {
+        self.woken = self.changes();
+        std::mem::take(&mut self.has_changed)
+    }
+
     /// When a wait has first seen the last of what moves.
     pub(crate) fn last_move(&mut self, now: Instant) -> Instant {
         let (_, at) =
