@@ -10,9 +10,9 @@ const MOST_PLACES: usize = 64;
 #[derive(Default)]
 pub(crate) struct Patches {
     /// Those that were sent, the last one of them to be confirmed, and the last one that was.
-    pub(crate) sent: u64,
-    pub(crate) asked: u64,
-    pub(crate) confirmed: u64,
+    pub(super) sent: u64,
+    pub(super) asked: u64,
+    pub(super) confirmed: u64,
     /// The words of each patch that was not confirmed.
     pub(super) places: VecDeque<(u64, Range<u64>)>,
 }

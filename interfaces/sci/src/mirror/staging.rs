@@ -9,7 +9,7 @@ const COUNT: usize = 16;
 
 /// Blocks, each with the number of operations that use it.
 pub(crate) struct Staging {
-    pub(crate) memory: Arc<SharedMemory>,
+    pub(super) memory: Arc<SharedMemory>,
     registration: Registration<Arc<SharedMemory>>,
     users: [u32; COUNT],
 }

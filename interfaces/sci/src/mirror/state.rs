@@ -23,19 +23,19 @@ pub(crate) const SHORT: Duration = Duration::from_micros(40);
 
 /// An RMA of a mirror.
 pub(crate) struct Transfer {
-    pub(crate) token: u64,
+    pub(super) token: u64,
     pub(crate) is_read: bool,
     /// Where its bytes lie in the staging memory, and in the segment; and how many.
-    pub(crate) staged: usize,
-    pub(crate) offset: usize,
+    pub(super) staged: usize,
+    pub(super) offset: usize,
     pub(crate) len: usize,
     /// The bytes of the last line, which follow a write as its message.
-    pub(crate) last: Vec<(u64, u8)>,
+    pub(super) last: Vec<(u64, u8)>,
 }
 
 /// A pass that has begun.
 pub(crate) struct Pass {
-    pub(crate) begun: Instant,
+    pub(super) begun: Instant,
     /// Whether the writes of the pass before have ended.
     pub(super) is_comparing: bool,
     /// The blocks before this one are still to be compared.
@@ -50,38 +50,38 @@ pub(crate) struct Pass {
 
 /// What the owner of a segment is known to have, and what is on its way.
 pub(crate) struct Twin {
-    pub(crate) mirror: Arc<Mirror>,
-    pub(crate) partner: Partner,
+    pub(super) mirror: Arc<Mirror>,
+    pub(super) partner: Partner,
     /// The broadcast group, which has no single owner.
-    pub(crate) group: Option<u32>,
-    pub(crate) handle: RmaHandle,
-    pub(crate) words: Box<[u64]>,
+    pub(super) group: Option<u32>,
+    pub(super) handle: RmaHandle,
+    pub(super) words: Box<[u64]>,
     /// Room for what a comparison finds.
-    pub(crate) found: Found,
+    pub(super) found: Found,
     /// All blocks that windows were mapped to lie in this range.
-    pub(crate) loaded: Range<usize>,
+    pub(super) loaded: Range<usize>,
     /// When each block was last seen to change.
-    pub(crate) changed: Vec<Instant>,
+    pub(super) changed: Vec<Instant>,
     /// Blocks that were protected since they were compared.
-    pub(crate) unsure: BTreeSet<usize>,
+    pub(super) unsure: BTreeSet<usize>,
     /// Bytes of words of which a write has failed.
-    pub(crate) failed: BTreeMap<u64, u8>,
+    pub(super) failed: BTreeMap<u64, u8>,
     /// Writes that have not ended.
-    pub(crate) writes: u32,
+    pub(super) writes: u32,
     /// The pass that has begun, and how many have.
-    pub(crate) pass: Option<Pass>,
-    pub(crate) passes: u64,
-    pub(crate) reading: Option<Reading>,
+    pub(super) pass: Option<Pass>,
+    pub(super) passes: u64,
+    pub(super) reading: Option<Reading>,
     /// Reads that have ended, and the last one that has failed.
-    pub(crate) reads: u64,
-    pub(crate) failed_read: u64,
+    pub(super) reads: u64,
+    pub(super) failed_read: u64,
     /// Reads that have found what the owner has changed; when the mirror is read again.
-    pub(crate) changes: u64,
-    pub(crate) reread: Reread,
-    pub(crate) patches: Patches,
+    pub(super) changes: u64,
+    pub(super) reread: Reread,
+    pub(super) patches: Patches,
     /// When the next comparison is due, and the pause after it.
-    pub(crate) next: Instant,
-    pub(crate) pause: Duration,
+    pub(super) next: Instant,
+    pub(super) pause: Duration,
 }
 
 /// Starts the thread that looks after what the watch has.
@@ -93,14 +93,14 @@ pub(crate) struct Mirrors {
     /// Starts the thread; none until the host is made.
     start: Option<Start>,
     is_protecting: bool,
-    pub(crate) all: BTreeMap<u64, Box<Twin>>,
-    pub(crate) staging: Option<Staging>,
-    pub(crate) transfers: BTreeMap<u64, Transfer>,
+    pub(super) all: BTreeMap<u64, Box<Twin>>,
+    pub(super) staging: Option<Staging>,
+    pub(super) transfers: BTreeMap<u64, Transfer>,
     /// Interrupts that wait until the mirrors of their peers are read.
-    pub(crate) refreshes: BTreeMap<Peer, Refresh>,
+    pub(super) refreshes: BTreeMap<Peer, Refresh>,
     /// Counts what has ended: a wait goes on as long as it grows.
     pub(crate) ended: u64,
-    pub(crate) watch: Option<Arc<Watch>>,
+    pub(super) watch: Option<Arc<Watch>>,
     thread: Option<JoinHandle<()>>,
 }
 
