@@ -1,5 +1,6 @@
 //! The lock of a host, and waits.
 
+use crate::claims;
 use crate::errors::Error;
 use crate::names::Names;
 use crate::nodes::Nodes;
@@ -10,8 +11,8 @@ use cci::{Endpoint, OpenError, PollError};
 use cci_ground::{Changing, Driven, Entered, Held};
 use cci_mem::fork::Mark;
 use cci_mem::handover::Handover;
-use cci_mem::sync::AtomicU64;
-use rustix::event::epoll;
+use cci_mem::sync::{AtomicU64, Ordering};
+use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
@@ -33,8 +34,8 @@ pub(crate) struct Shared {
     pub(crate) asked: OwnedFd,
     /// Until when since `begun` nobody who asks is taken, because the system had no descriptor, ns;
     /// 0: now.
-    pub(crate) deaf: AtomicU64,
-    pub(crate) introduction: Vec<u8>,
+    deaf: AtomicU64,
+    introduction: Vec<u8>,
     mark: Mark,
     /// When this was made: the begin of the clock of `handover`, ns.
     pub(crate) begun: Instant,
@@ -284,6 +285,45 @@ impl Shared {
             // The system forgets one that is closed.
             let _ = epoll::delete(&self.asked, &claim);
         }
+    }
+
+    /// Answers who asks for names.
+    fn introduce(&self, state: &State) {
+        if self.deaf_for().is_some() {
+            return;
+        }
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
+        let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
+        for event in &events[..count] {
+            let number = event.data.u64();
+            let Some(claim) = state.claims.get(&number) else { continue };
+            let answered = match state.member_of_claim(number, &self.introduction) {
+                Some((words, file)) => claims::introduce_member(claim, &words, file),
+                None => claims::introduce(claim, &self.introduction),
+            };
+            if answered.is_err() {
+                let until = self.begun.elapsed().saturating_add(cci_admission::PAUSE);
+                // It publishes nothing.
+                self.deaf.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// How long nobody who asks for a name is taken yet. Names stay readable meanwhile, and a sleep
+    /// on them would end at once.
+    pub(crate) fn deaf_for(&self) -> Option<Duration> {
+        // As in `introduce`.
+        let until = self.deaf.load(Ordering::Relaxed);
+        if until == 0 {
+            return None;
+        }
+        let left = Duration::from_nanos(until).saturating_sub(self.begun.elapsed());
+        if left.is_zero() {
+            self.deaf.store(0, Ordering::Relaxed);
+            return None;
+        }
+        Some(left)
     }
 
     /// Ends waits, those of later calls too: nothing more can be trusted to come.

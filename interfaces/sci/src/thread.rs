@@ -1,14 +1,10 @@
 //! The thread of a host.
 
-use crate::claims;
 use crate::driving::Looks;
 use crate::shared::{EndByPanic, Shared};
-use crate::state::State;
 use crate::types::Then;
 use cci_ground::{readable, sleep_until_ready};
 use cci_mem::quiet_thread;
-use cci_mem::sync::Ordering;
-use rustix::event::{Timespec, epoll};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -66,45 +62,6 @@ impl Shared {
             self.sleep(left, has_failed, &mut looks);
             state = self.enter();
         }
-    }
-
-    /// Answers who asks for names.
-    pub(crate) fn introduce(&self, state: &State) {
-        if self.deaf_for().is_some() {
-            return;
-        }
-        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
-        let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
-        for event in &events[..count] {
-            let number = event.data.u64();
-            let Some(claim) = state.claims.get(&number) else { continue };
-            let answered = match state.member_of_claim(number, &self.introduction) {
-                Some((words, file)) => claims::introduce_member(claim, &words, file),
-                None => claims::introduce(claim, &self.introduction),
-            };
-            if answered.is_err() {
-                let until = self.begun.elapsed().saturating_add(cci_admission::PAUSE);
-                // It publishes nothing.
-                self.deaf.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-                return;
-            }
-        }
-    }
-
-    /// How long nobody who asks for a name is taken yet. Names stay readable meanwhile, and a sleep
-    /// on them would end at once.
-    fn deaf_for(&self) -> Option<Duration> {
-        // As in `introduce`.
-        let until = self.deaf.load(Ordering::Relaxed);
-        if until == 0 {
-            return None;
-        }
-        let left = Duration::from_nanos(until).saturating_sub(self.begun.elapsed());
-        if left.is_zero() {
-            self.deaf.store(0, Ordering::Relaxed);
-            return None;
-        }
-        Some(left)
     }
 
     /// Sleeps until there is something to do. While a thread of the program drives the endpoint
