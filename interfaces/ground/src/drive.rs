@@ -6,6 +6,11 @@ use cci::Endpoint;
 use cci_mem::sync::spin;
 use std::time::{Duration, Instant};
 
+/// Events that one call takes before waits are looked after, and others get the lock.
+pub const BATCH: usize = 64;
+/// Such batches that one turn of progress takes at most.
+pub const ROUNDS: usize = 16;
+
 /// A state that goes on with what comes to its endpoint.
 ///
 /// # Example

@@ -12,7 +12,7 @@ mod driven;
 mod sleep;
 mod spin;
 
-pub use drive::Drive;
+pub use drive::{BATCH, Drive, ROUNDS};
 pub use driven::{Changing, Driven, Entered, Held};
 pub use sleep::{readable, sleep_until_ready};
 pub use spin::{SPIN, may_spin};

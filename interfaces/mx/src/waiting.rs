@@ -8,11 +8,9 @@ use crate::state::State;
 use crate::types::{Address, Buffer};
 use crate::wire::EAGER;
 use cci::{Endpoint, OpenError, PollError};
-use cci_ground::{Changing, Driven, Entered as Locked, may_spin};
+use cci_ground::{BATCH, Changing, Driven, Entered as Locked, may_spin};
 use std::time::{Duration, Instant};
 
-/// Events taken before a call looks whether it has what it wants.
-const BATCH: usize = 64;
 /// How often a wait polls before it looks at the clock.
 const LOOKS: u32 = 64;
 

@@ -5,13 +5,10 @@ use crate::changes::Changes;
 use crate::errors::Error;
 use crate::state::State;
 use cci::{Endpoint, OpenError, PollError};
-use cci_ground::{Drive, Driven, Entered, Held, may_spin};
+use cci_ground::{BATCH, Drive, Driven, Entered, Held, ROUNDS, may_spin};
 use cci_mem::sync::spin;
 use std::time::{Duration, Instant};
 
-/// Events taken by one call of CCI, and such calls before the program has its turn.
-const BATCH: usize = 64;
-const ROUNDS: usize = 16;
 /// Turns of an engine's loop between two looks.
 const LOOKS: usize = 4;
 /// Commands that an engine follows before it looks for events.

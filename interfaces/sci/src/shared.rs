@@ -8,7 +8,7 @@ use crate::notices::Source;
 use crate::state::State;
 use crate::types::deadline;
 use cci::{Endpoint, OpenError, PollError};
-use cci_ground::{Changing, Driven, Entered, Held};
+use cci_ground::{BATCH, Changing, Driven, Entered, Held};
 use cci_mem::fork::Mark;
 use cci_mem::handover::Handover;
 use cci_mem::sync::{AtomicU64, Ordering};
@@ -18,8 +18,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// Events taken before waits are looked after.
-const BATCH: usize = 64;
 /// The pause between two looks of a callback that waits.
 const NAP: Duration = Duration::from_micros(100);
 

@@ -7,7 +7,7 @@ use crate::errors::{Error, Fault, FaultCode, Status};
 use crate::state::{State, Vi, check};
 use crate::task::WorkQueue;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
-use cci_ground::{Changing, Drive, Driven, Entered, Held};
+use cci_ground::{BATCH, Changing, Drive, Driven, Entered, Held, ROUNDS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -15,10 +15,6 @@ pub use crate::clients::Clients;
 pub use crate::rendezvous::{Asking, sleep_on};
 pub use crate::state::{Taken, ViState};
 pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
-
-/// Events taken by one call, and such calls before waiting threads get the lock.
-const BATCH: usize = 64;
-const ROUNDS: usize = 16;
 
 /// A NIC: one endpoint of CCI, and the tables of what uses it. Any thread may call it.
 ///
