@@ -4,7 +4,9 @@ use std::time::Duration;
 
 /// How often a wait looks before it sleeps.
 pub(crate) const LOOKS: u32 = 4000;
-/// The same where ranks share a processor.
+/// How often a rank polls for an answer before it sleeps.
+pub(crate) const POLLS: u32 = 2000;
+/// Either, where ranks share a processor.
 pub(crate) const LOOKS_SHARED: u32 = 20;
 /// Looks that are left, at least, to who has just served somebody: the next request comes soon, or
 /// not.

@@ -4,7 +4,7 @@ use crate::carrier::Carrier;
 use crate::fault::Fault;
 use crate::frame::{Ask, HEADER, Header};
 use crate::layout::{ASKED, OWN};
-use crate::looks::{LOOKS_SHARED, SERVED};
+use crate::looks::{LOOKS_SHARED, POLLS, SERVED};
 use crate::requests::Pending;
 use crate::rma::RMA;
 use crate::server::LONGEST;
@@ -12,9 +12,6 @@ use crate::sys::Target;
 use crate::world::World;
 use cci::{Event, Notify, PollError, Received, SendError};
 use cci_mem::sync::Ordering;
-
-/// Looks for an answer, each of them a poll, before a rank sleeps.
-const LOOKS: u32 = 2000;
 
 /// Events that a look handles at most, so that a call whose request has ended returns.
 const BATCH: usize = 64;
@@ -118,16 +115,16 @@ impl World {
     /// Looks for events; sleeps where many looks have found none.
     pub(crate) fn look(&self, looks: &mut u32) -> Result<(), Fault> {
         *looks += 1;
-        if *looks > LOOKS || *looks > LOOKS_SHARED && cci::is_oversubscribed() {
+        if *looks > POLLS || *looks > LOOKS_SHARED && cci::is_oversubscribed() {
             self.check_endpoint()?;
             if self.nap(None)? {
-                *looks = LOOKS - SERVED;
+                *looks = POLLS - SERVED;
             }
             return Ok(());
         }
         self.flush_answers();
         if self.poll_some()? {
-            *looks = (*looks).min(LOOKS - SERVED);
+            *looks = (*looks).min(POLLS - SERVED);
         }
         Ok(())
     }
