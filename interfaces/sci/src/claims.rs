@@ -3,9 +3,9 @@
 
 use crate::errors::Error;
 use cci_admission::BURST;
+use cci_ground::{readable, sleep_until_ready};
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
@@ -397,10 +397,8 @@ fn wait(sockets: &[&OwnedFd], until: Until<'_>, pause: Option<Duration>) -> Resu
         return Err(Error::Timeout);
     }
     let slice = until.is_over.map(|_| SLICE);
-    let limit = [left, pause, slice].into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
-    let mut sockets: Vec<_> = sockets.iter().map(|socket| PollFd::new(*socket, PollFlags::IN)).collect();
-    // A signal ends it early, and its caller looks again.
-    let _ = poll(&mut sockets, limit.as_ref());
+    let mut sockets: Vec<_> = sockets.iter().map(|socket| readable(socket.as_fd())).collect();
+    sleep_until_ready(&mut sockets, [left, pause, slice].into_iter().flatten().min());
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use crate::claims::{AskedMembers, AskedOwner, Named};
 use crate::errors::Error;
 use crate::question::{Answer, LEN, Question};
 use cci_admission::{Admission, Arrival, Limits, Origin};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
+use cci_ground::{readable, sleep_until_ready};
+use rustix::fd::{AsFd, OwnedFd};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -172,10 +172,9 @@ pub(crate) fn serve(socket: &UdpSocket, stop: &OwnedFd) {
     let mut bytes = [0; LEN + 1];
     loop {
         let left = lookups.all.iter().map(|lookup| lookup.until.saturating_duration_since(Instant::now())).min();
-        let mut descriptors = vec![PollFd::new(socket, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-        descriptors.extend(lookups.sockets().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        // A signal ends it early, and the thread looks again.
-        let _ = poll(&mut descriptors, left.and_then(|left| Timespec::try_from(left).ok()).as_ref());
+        let mut descriptors = vec![readable(socket.as_fd()), readable(stop.as_fd())];
+        descriptors.extend(lookups.sockets().map(|socket| readable(socket.as_fd())));
+        sleep_until_ready(&mut descriptors, left);
         if !descriptors[1].revents().is_empty() {
             return;
         }
@@ -292,7 +291,6 @@ mod tests {
 
     /// Whether somebody waits for the owner.
     fn poll_accepts(claim: &OwnedFd) -> bool {
-        let mut descriptors = [PollFd::new(claim, PollFlags::IN)];
-        matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 })), Ok(1))
+        sleep_until_ready(&mut [readable(claim.as_fd())], Some(Duration::from_millis(10)))
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::mirror::memory::{BLOCK, Block, Mirror};
 use crate::mirror::sys::Faults;
+use cci_ground::{readable, sleep_until_ready};
 use cci_mem::descriptors;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -97,11 +97,9 @@ impl Watch {
     }
 
     pub(super) fn sleep(&self, pause: Option<Duration>) {
-        let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
-        let mut descriptors = vec![PollFd::new(&self.wake, PollFlags::IN)];
-        descriptors.extend(self.faults.as_ref().map(|faults| PollFd::new(faults.descriptor(), PollFlags::IN)));
-        // A signal ends it early, and the thread looks again.
-        let _ = poll(&mut descriptors, pause.as_ref());
+        let mut descriptors = vec![readable(self.wake.as_fd())];
+        descriptors.extend(self.faults.as_ref().map(|faults| readable(faults.descriptor().as_fd())));
+        sleep_until_ready(&mut descriptors, pause);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }
