@@ -2,8 +2,8 @@
 
 mod installed;
 
-use cci_conformance::installed::{STRICT, succeed};
-use installed::{build, command, end, here, installed, text};
+use cci_conformance::installed::{STRICT, compiler, finish, succeed};
+use installed::{INSTALLED, build, command, end, here, text};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -14,10 +14,7 @@ fn run(sources: &[&str], flags: &[&str], name: &str) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = dir.path().join("program");
     build(sources, flags, name, &program);
-    let output = end(command(&program).spawn().expect("the program starts"), &sources.join(" "));
-    assert!(output.status.success(), "{sources:?}: {}\n{}", output.status, text(&output.stderr));
-    assert!(output.stderr.is_empty(), "nobody has asked for it: {}", text(&output.stderr));
-    text(&output.stdout).to_owned()
+    finish(command(&program).spawn().expect("the program starts"), &sources.join(" "))
 }
 
 #[test]
@@ -57,7 +54,7 @@ fn a_staged_installation_builds_programs() {
         text(&printed.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     let program = dir.path().join("conformance");
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    let mut cc = compiler("c");
     cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-pthread"])
         .args(["tests/c/alone.c", "tests/c/part_udp.c"].map(|source| here().join(source)));
     succeed(cc.args(flags("--cflags")).args(flags("--libs")).arg("-o").arg(&program));
@@ -67,7 +64,7 @@ fn a_staged_installation_builds_programs() {
 
 #[test]
 fn the_libraries_export_the_list() {
-    assert_eq!(installed().exported("am"), [(); 2].map(|()| installed().listed()));
+    assert_eq!(INSTALLED.exported("am"), [(); 2].map(|()| INSTALLED.listed()));
 }
 
 /// The header of parallel programs, where a dialect has one.
@@ -84,8 +81,8 @@ fn headers_declare_what_the_list_names() {
         let source = dir.path().join("header.c");
         let spmd = spmd(header).map(|header| format!("#include <{header}.h>\n")).unwrap_or_default();
         std::fs::write(&source, format!("#include <{header}.h>\n{spmd}")).expect("a source is written");
-        let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        cc.args(["-std=c99", "-E", "-P"]).arg(source).args(installed().pkg_config(header, &["--cflags"]));
+        let mut cc = compiler("c");
+        cc.args(["-std=c99", "-E", "-P"]).arg(source).args(INSTALLED.pkg_config(header, &["--cflags"]));
         let text = String::from_utf8_lossy(&succeed(&mut cc).stdout).into_owned();
         let is_name = |symbol: char| symbol.is_ascii_alphanumeric() || symbol == '_';
         for line in text.lines().filter(|line| !line.starts_with(' ') && !line.contains("static inline")) {
@@ -93,21 +90,15 @@ fn headers_declare_what_the_list_names() {
             declared.extend(words.next().map(str::to_owned));
         }
     }
-    assert_eq!(declared, installed().listed());
+    assert_eq!(declared, INSTALLED.listed());
 }
 
 #[test]
 fn each_header_stands_alone_in_c_and_in_cxx() {
     let headers = DIALECTS.into_iter().flat_map(|(name, _)| [Some(name.into()), spmd(name)]);
     for header in headers.flatten().chain(["amudp_const".into()]) {
-        for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
-            let dir = tempfile::tempdir().expect("a temporary directory");
-            let source = dir.path().join("alone.c");
-            std::fs::write(&source, format!("#include <{header}.h>\nint unused;\n")).expect("a source is written");
-            let mut cc = Command::new("cc");
-            cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
-            succeed(cc.args(installed().pkg_config(header.split('_').next().unwrap_or(&header), &["--cflags"])));
-        }
+        let name = header.split('_').next().unwrap_or(&header);
+        INSTALLED.stands_alone(name, &format!("{header}.h"), &[]);
     }
 }
 
@@ -120,7 +111,7 @@ fn the_header_of_constants_has_the_limits_as_calls() {
     std::fs::write(&source, format!("#include <amudp_const.h>\nchar limits[{limits}];\n")).expect("it is written");
     let mut cc = Command::new("cc");
     cc.args(["-std=c99"]).args(STRICT).arg("-fsyntax-only").arg(source);
-    succeed(cc.args(installed().pkg_config("amudp", &["--cflags"])));
+    succeed(cc.args(INSTALLED.pkg_config("amudp", &["--cflags"])));
 }
 
 /// Its callers' formats are checked, and gcc with its advice on attributes has none to give.
@@ -133,7 +124,7 @@ fn a_fatal_error_has_the_attribute_of_its_format() {
         std::fs::write(&source, call).expect("it is written");
         let mut cc = Command::new("cc");
         cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-fsyntax-only"]).args(STRICT).arg(&source);
-        let checked = cc.args(installed().pkg_config("amudp", &["--cflags"])).output().expect("cc runs");
+        let checked = cc.args(INSTALLED.pkg_config("amudp", &["--cflags"])).output().expect("cc runs");
         assert_eq!(checked.status.success(), accepted, "{}", text(&checked.stderr));
     }
 }
@@ -141,6 +132,6 @@ fn a_fatal_error_has_the_attribute_of_its_format() {
 /// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
 fn it_lies_in_directories_of_its_own() {
-    assert_eq!(installed().names_in("include"), ["cci"]);
-    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
+    assert_eq!(INSTALLED.names_in("include"), ["cci"]);
+    assert_eq!(INSTALLED.names_in("lib"), ["cci", "pkgconfig"]);
 }

@@ -2,8 +2,9 @@
 
 mod installed;
 
+use cci_conformance::installed::use_transport;
 use cci_conformance::namespace;
-use installed::{build, command, end, text};
+use installed::{INSTALLED, build, command, end, text};
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -31,22 +32,16 @@ fn program(name: &str) -> PathBuf {
     dir.join(name)
 }
 
-/// The command `cci`.
-fn cci() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci")).clone()
-}
-
 /// `cci run` of a program.
 fn run(ranks: u32, program: &Path) -> Command {
-    let mut run = command(&cci());
+    let mut run = command(INSTALLED.cci());
     run.args(["run", "-n", &ranks.to_string()]).arg(program);
     run
 }
 
 /// The program of the tests as its own master.
 fn master(workers: u32) -> Command {
-    let mut master = command(&program("amudp"));
+    let mut master = command(program("amudp"));
     master.args([&workers.to_string(), "L"]);
     master
 }
@@ -74,15 +69,11 @@ fn no_descriptor_is_inherited_or_a_standard_one() {
     for (transport, when) in
         ["", "sm", "sock", "tcp"].iter().flat_map(|at| ["closed", "closing"].map(|when| (at, when)))
     {
-        let file = program("configuration").with_extension(format!("{transport}.descriptors.ini"));
-        let mut master = command(&program("descriptors"));
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut master = command(program("descriptors"));
         master.args(["2", "L"]);
         for (mut job, is_master) in [(run(2, &program("descriptors")), false), (master, true)] {
-            if !transport.is_empty() {
-                let ip = if *transport == "sm" { "" } else { "ip = 127.0.0.1\n" };
-                std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
-                job.env("CCI_CONFIG", &file);
-            }
+            use_transport(&mut job, transport, dir.path());
             let output = output(job.env("DESCRIPTORS", when));
             if is_master && when == "closed" {
                 // Its workers have nowhere to print to.
@@ -103,11 +94,11 @@ fn every_call_under_cci_run_and_by_its_own_master() {
         assert_eq!(lines(&output(job.arg("walk").env(variable.0, variable.1))), walks(4));
     }
     assert_eq!(lines(&output(master(3).arg("walk").env(variable.0, variable.1))), walks(3));
-    let mut named = command(&program("amudp"));
+    let mut named = command(program("amudp"));
     named.args(["2", "walk"]).env("AMUDP_SPAWNFN", "L").env(variable.0, variable.1);
     assert_eq!(lines(&output(&mut named)), walks(2));
     // A program by itself.
-    let mut alone = command(&program("ammpi"));
+    let mut alone = command(program("ammpi"));
     assert_eq!(lines(&output(alone.arg("walk").env(variable.0, variable.1))), walks(1));
 }
 
@@ -122,13 +113,13 @@ fn workers_start_by_a_command_of_the_users_and_by_a_shell_elsewhere() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let variable = ("SPMD_TEST", "of the master");
     let walks = of_each(2, |worker| format!("worker {worker} of 2 walks"));
-    let mut custom = command(&program("amudp"));
-    custom.args(["2", "C", "walk"]).env("AMUDP_CSPAWN_CMD", format!("{} run -n %N %C", cci().display()));
+    let mut custom = command(program("amudp"));
+    custom.args(["2", "C", "walk"]).env("AMUDP_CSPAWN_CMD", format!("{} run -n %N %C", INSTALLED.cci().display()));
     assert_eq!(lines(&output(custom.env(variable.0, variable.1))), walks);
     // What stands for ssh forgets the host and runs the rest here.
     let rsh = script(dir.path(), "shift; export SPMD_TEST='of the master'; exec \"$@\"");
-    let mut ssh = command(&program("amudp"));
-    let path = format!("{}:/usr/bin:/bin", cci().parent().expect("a folder").display());
+    let mut ssh = command(program("amudp"));
+    let path = format!("{}:/usr/bin:/bin", INSTALLED.cci().parent().expect("a folder").display());
     ssh.args(["2", "S", "walk"]).env("AMUDP_SSH_SERVERS", "a b").env("AMUDP_SSH_CMD", rsh).env("PATH", path);
     assert_eq!(lines(&output(&mut ssh)), walks);
 }
@@ -141,7 +132,7 @@ fn a_start_that_cannot_be_says_why() {
         (&["2", "S", "walk"], "AMUDP_SSH_SERVERS is not set"),
         (&["2", "C", "walk"], "AMUDP_CSPAWN_CMD is not set"),
     ] {
-        let ended = output(command(&program("amudp")).args(arguments));
+        let ended = output(command(program("amudp")).args(arguments));
         assert_eq!(ended.status.code(), Some(9), "{arguments:?}");
         assert!(text(&ended.stderr).contains(why), "{arguments:?}: {}", text(&ended.stderr));
     }
@@ -295,7 +286,7 @@ fn requests_to_a_worker_that_stops_come_back() {
     for name in ["STOP", "KILL"] {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
         let mut workers = ["0", "1"].map(|rank| {
-            let mut worker = command(&program("ammpi"));
+            let mut worker = command(program("ammpi"));
             worker.arg("outlive").env("RANK", rank).env("WORLD_SIZE", "2").env("SEND_TIMEOUT", "500");
             worker.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", (port.port() - 1).to_string());
             Running::start(&mut worker)
@@ -319,7 +310,7 @@ fn the_examples_are_right() {
         )
     };
     assert_eq!(lines(&output(&mut run(4, &program("am_ring")))), of_each(4, hops));
-    assert_eq!(lines(&output(command(&program("am_ring")).arg("4"))), of_each(4, hops));
+    assert_eq!(lines(&output(command(program("am_ring")).arg("4"))), of_each(4, hops));
     let sorted = of_each(4, |worker| format!("worker {worker}: its part is sorted"));
     assert_eq!(lines(&output(&mut run(4, &program("am_sort")))), sorted);
     let same = of_each(4, |worker| format!("worker {worker}: as one program alone"));
@@ -380,7 +371,7 @@ fn the_ring_goes_over_two_name_spaces() {
         program("am_ring"),
         cci_conformance::build("cci-examples", env!("CARGO_TARGET_TMPDIR").as_ref()).join("am_ring"),
     ] {
-        let mut job = command(&cci());
+        let mut job = command(INSTALLED.cci());
         job.args(["run", "-n", "4", "-H", "one:2,other:2", "--rsh"]).arg(&rsh).arg(ring);
         let ended = output(&mut job);
         let mut errors = String::new();

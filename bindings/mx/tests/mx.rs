@@ -1,11 +1,11 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
-use cci_conformance::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::installed::{self, Installed, finish, finish_all, use_transport};
 use cci_conformance::namespace::{self, Net};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{LazyLock, Mutex};
 
 /// The transports that programs run over; none: without a configuration.
 const TRANSPORTS: [&str; 4] = ["", "sm", "sock", "tcp"];
@@ -14,18 +14,9 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Made by `install.sh` once per run of this test.
-fn installed() -> &'static Installed {
-    static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    INSTALLED.get_or_init(|| Installed::new("cci-myriexpress", here(), env!("CARGO_TARGET_TMPDIR").as_ref()))
-}
-
-fn compile(source: &str, dir: &Path) -> PathBuf {
-    let source = here().join("tests/c").join(source);
-    let program = dir.join(source.file_stem().expect("a name"));
-    installed().compile("myriexpress", &[source], &[], &program);
-    program
-}
+static INSTALLED: LazyLock<Installed> = LazyLock::new(|| {
+    Installed::new("cci-myriexpress", "myriexpress", env!("CARGO_MANIFEST_DIR"), env!("CARGO_TARGET_TMPDIR"))
+});
 
 /// So many ids of endpoints that no other test of this run has.
 fn ids(count: u32) -> u32 {
@@ -36,34 +27,16 @@ fn ids(count: u32) -> u32 {
     (std::process::id() * 61 + first) % 2_000
 }
 
-/// A program over a transport, without a configuration of the user's.
 fn command(program: &Path, transport: &str, dir: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
-    if !transport.is_empty() {
-        let file = dir.join(format!("{transport}.ini"));
-        let ip = if transport == "sm" { "" } else { "ip = 127.0.0.1\n" };
-        // Once: a program that was started reads it.
-        if !file.exists() {
-            std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
-        }
-        command.env("CCI_CONFIG", &file).env("TEST_CONFIG", &file);
-    }
+    let mut command = installed::command(program);
+    use_transport(&mut command, transport, dir);
     command
-}
-
-fn finish(child: Child, transport: &'static str) -> String {
-    let output = end(child, &format!("a program over '{transport}'"));
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "over '{transport}': {}\n{words}", output.status);
-    assert!(words.is_empty(), "nobody has asked for it: {words}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Runs a program of one process over each transport.
 fn run_alone(source: &str, said: &str) {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile(source, dir.path());
+    let program = INSTALLED.compile(source, &[], dir.path());
     for transport in TRANSPORTS {
         let child = command(&program, transport, dir.path()).arg(ids(1).to_string()).spawn().expect("it starts");
         assert_eq!(finish(child, transport), said, "{source}");
@@ -78,7 +51,7 @@ fn run(source: &str, said: &str) {
 /// `descriptors`: when the program closes its standard descriptors.
 fn run_with(source: &str, descriptors: &str, said: &str) {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile(source, dir.path());
+    let program = INSTALLED.compile(source, &[], dir.path());
     for transport in TRANSPORTS {
         let first = ids(2);
         let start = |rank: u32| {
@@ -86,18 +59,14 @@ fn run_with(source: &str, descriptors: &str, said: &str) {
             command.args([rank, first + rank].map(|word| word.to_string())).env("DESCRIPTORS", descriptors);
             command.arg("localhost").arg((first + 1 - rank).to_string()).spawn().expect("the program starts")
         };
-        let ranks = [0, 1].map(start);
-        // Both: what one has said explains why the other one waits.
-        let ends = ranks.map(|child| std::thread::spawn(move || finish(child, transport)));
-        let words = ends.map(|end| end.join().unwrap_or_default());
-        assert!(words.iter().all(|words| words == said), "{source} over '{transport}': {words:?}");
+        finish_all([0, 1].map(start), said, &format!("{source} over '{transport}'"));
     }
 }
 
 #[test]
 fn structures_and_constants_are_those_of_mx() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("layout.c", dir.path());
+    let program = INSTALLED.compile("layout.c", &[], dir.path());
     assert_eq!(finish(command(&program, "", dir.path()).spawn().expect("it starts"), ""), "laid out\n");
 }
 
@@ -114,7 +83,7 @@ fn messages_go_to_and_fro() {
 #[test]
 fn hosts_are_looked_up_within_a_limit() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("silent_names.c", dir.path());
+    let program = INSTALLED.compile("silent_names.c", &[], dir.path());
     assert_eq!(finish(command(&program, "", dir.path()).spawn().expect("it starts"), ""), "within the limit\n");
 }
 
@@ -162,10 +131,9 @@ fn the_unexpected_handler_answers() {
 #[test]
 fn a_job_gives_names_to_ranks() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let cci = cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
-    let program = compile("job.c", dir.path());
+    let program = INSTALLED.compile("job.c", &[], dir.path());
     for (ranks, transport) in [("1", ""), ("4", ""), ("2", "sm"), ("2", "tcp")] {
-        let mut run = command(&cci, transport, dir.path());
+        let mut run = command(INSTALLED.cci(), transport, dir.path());
         run.args(["run", "-n", ranks]).arg(&program).args([ranks, transport]);
         let said = finish(run.spawn().expect("it starts"), "a job");
         assert_eq!(said, "all found\n".repeat(ranks.parse().expect("a number")));
@@ -180,7 +148,7 @@ fn programs_run_between_hosts() {
     let nets = namespace::pair(1500);
     let dir = tempfile::tempdir().expect("a temporary directory");
     for source in ["pingpong.c", "stream.c", "handler.c"] {
-        let program = compile(source, dir.path());
+        let program = INSTALLED.compile(source, &[], dir.path());
         let first = ids(2);
         let hosts = ["10.0.0.1", "10.0.0.2"];
         let start = |(rank, net): (u32, &Net)| {
@@ -198,7 +166,7 @@ fn programs_run_between_hosts() {
 
 #[test]
 fn the_libraries_export_the_list() {
-    assert_eq!(installed().exported("myriexpress"), [(); 2].map(|()| installed().listed()));
+    assert_eq!(INSTALLED.exported("myriexpress"), [(); 2].map(|()| INSTALLED.listed()));
 }
 
 #[test]
@@ -211,27 +179,18 @@ fn the_headers_declare_what_the_list_names() {
     let starts = ["mx_return_t ", "const char *"];
     let declarations = text.lines().filter_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
     let names = declarations.filter_map(|line| line.split('(').next()).map(str::to_owned);
-    assert_eq!(names.collect::<BTreeSet<_>>(), installed().listed());
+    assert_eq!(names.collect::<BTreeSet<_>>(), INSTALLED.listed());
 }
 
 #[test]
 fn each_header_stands_alone_in_c_and_in_cxx() {
-    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
-        for header in ["myriexpress.h", "mx_extensions.h"] {
-            let dir = tempfile::tempdir().expect("a temporary directory");
-            let source = dir.path().join("alone.c");
-            std::fs::write(&source, format!("#include <{header}>\nint unused;\n")).expect("a source is written");
-            let mut cc = Command::new("cc");
-            cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
-            succeed(cc.args(installed().pkg_config("myriexpress", &["--cflags"])));
-        }
-    }
+    ["myriexpress.h", "mx_extensions.h"].iter().for_each(|header| INSTALLED.stands_alone("myriexpress", header, &[]));
 }
 
 /// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
 fn it_lies_in_directories_of_its_own() {
-    assert_eq!(installed().names_in("include"), ["cci"]);
-    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
-    assert_eq!(installed().names_in("lib/pkgconfig"), ["myriexpress.pc"]);
+    assert_eq!(INSTALLED.names_in("include"), ["cci"]);
+    assert_eq!(INSTALLED.names_in("lib"), ["cci", "pkgconfig"]);
+    assert_eq!(INSTALLED.names_in("lib/pkgconfig"), ["myriexpress.pc"]);
 }

@@ -1,31 +1,17 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
-use cci_conformance::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::installed::{self, Installed, end, finish, finish_all};
 use cci_conformance::namespace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex};
 
 /// The nodes of the programs: two on this host, one elsewhere.
 const NODES: &str = "4 localhost\n8 localhost\n16 192.0.2.1\n";
 
-fn here() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Made by `install.sh` once per run of this test.
-fn installed() -> &'static Installed {
-    static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    INSTALLED.get_or_init(|| Installed::new("cci-sisci", here(), env!("CARGO_TARGET_TMPDIR").as_ref()))
-}
-
-fn compile(source: &str, flags: &[&str], dir: &Path) -> PathBuf {
-    let source = here().join("tests/c").join(source);
-    let program = dir.join(source.file_stem().expect("a name"));
-    installed().compile("sisci", &[source], flags, &program);
-    program
-}
+static INSTALLED: LazyLock<Installed> =
+    LazyLock::new(|| Installed::new("cci-sisci", "sisci", env!("CARGO_MANIFEST_DIR"), env!("CARGO_TARGET_TMPDIR")));
 
 /// A number of segments and interrupts that no other test of this run has, nor the next few.
 fn id() -> u32 {
@@ -59,27 +45,17 @@ fn table(nodes: &str, dir: &Path) -> PathBuf {
     table
 }
 
-/// A program, without a configuration of the user's.
 fn command(program: &Path, node: u32, dir: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = installed::command(program);
     command.env("SCI_NODES", table(NODES, dir)).env("SCI_NODE", node.to_string());
     command
-}
-
-fn finish(child: Child, what: &str) -> String {
-    let output = end(child, what);
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{what}: {}\n{words}", output.status);
-    assert!(words.is_empty(), "nobody has asked for it: {words}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Runs a program in two processes, of nodes 4 and 8, with both sets of symbols.
 fn run(source: &str, said: &str) {
     for flags in [&[][..], &["-D_REENTRANT"], &["-U_REENTRANT"]] {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let program = compile(source, flags, dir.path());
+        let program = INSTALLED.compile(source, flags, dir.path());
         both(source, said, |rank| command(&program, 4 + 4 * rank, dir.path()));
     }
 }
@@ -91,13 +67,7 @@ fn both(source: &str, said: &str, command: impl Fn(u32) -> Command) {
         let [own, peer] = [rank, 1 - rank].map(|rank| ids[rank as usize]);
         command(rank).args([rank, own, peer].map(|word| word.to_string())).spawn().expect("the program starts")
     });
-    // Both: what one has said explains why the other one waits.
-    let ends = ranks.map(|child| {
-        let source = source.to_owned();
-        std::thread::spawn(move || finish(child, &source))
-    });
-    let words = ends.map(|end| end.join().unwrap_or_default());
-    assert!(words.iter().all(|words| words == said), "{source}: {words:?}");
+    finish_all(ranks, said, source);
 }
 
 /// Runs the broadcast program: a producer and its consumers, with one group.
@@ -111,16 +81,14 @@ fn broadcast(program: &Path, commands: impl Iterator<Item = (u32, Command)>) {
             command.args(words).spawn().unwrap_or_else(|why| panic!("{} does not start: {why}", program.display()))
         })
         .collect();
-    let ends = children.into_iter().map(|child| std::thread::spawn(move || finish(child, "broadcast.c")));
-    let words: Vec<_> = ends.collect::<Vec<_>>().into_iter().map(|end| end.join().unwrap_or_default()).collect();
-    assert!(words.iter().all(|words| words == "to all of them\n"), "{words:?}");
+    finish_all(children, "to all of them\n", "broadcast.c");
 }
 
 #[test]
 fn one_store_of_a_producer_reaches_several_consumers() {
     for flags in ["-D_REENTRANT", "-U_REENTRANT"] {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let program = compile("broadcast.c", &[flags], dir.path());
+        let program = INSTALLED.compile("broadcast.c", &[flags], dir.path());
         broadcast(&program, (0..4).map(|rank| (rank, command(&program, 4 + rank % 2 * 4, dir.path()))));
     }
 }
@@ -133,7 +101,7 @@ fn one_store_of_a_producer_reaches_consumers_in_two_name_spaces() {
     }
     let nets = namespace::pair(1500);
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("broadcast.c", &[], dir.path());
+    let program = INSTALLED.compile("broadcast.c", &[], dir.path());
     let commands = (0..4).map(|rank| (rank, inside(&nets[rank as usize / 2].path(), &program, dir.path())));
     broadcast(&program, commands);
 }
@@ -181,7 +149,7 @@ fn the_last_store_of_a_program_arrives() {
     }
     let nets = namespace::pair(1500);
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("last.c", &[], dir.path());
+    let program = INSTALLED.compile("last.c", &[], dir.path());
     for variable in ["BY_TERMINATE", "BY_EXIT"] {
         both("last.c", "the last one\n", |rank| {
             let mut command = inside(&nets[rank as usize].path(), &program, dir.path());
@@ -200,7 +168,7 @@ fn between(nets: &[namespace::Net; 2]) {
         ("stopped.c", "stopped and continued\n"),
     ] {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let program = compile(source, &[], dir.path());
+        let program = INSTALLED.compile(source, &[], dir.path());
         both(source, said, |rank| inside(&nets[rank as usize].path(), &program, dir.path()));
     }
 }
@@ -208,14 +176,14 @@ fn between(nets: &[namespace::Net; 2]) {
 #[test]
 fn structures_and_constants_are_those_of_sisci() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("layout.c", &[], dir.path());
+    let program = INSTALLED.compile("layout.c", &[], dir.path());
     assert_eq!(finish(command(&program, 4, dir.path()).spawn().expect("it starts"), "layout.c"), "laid out\n");
 }
 
 #[test]
 fn each_call_works_and_each_code_is_provoked() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("codes.c", &[], dir.path());
+    let program = INSTALLED.compile("codes.c", &[], dir.path());
     let mut command = command(&program, 4, dir.path());
     let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
     assert_eq!(finish(child, "codes.c"), "codes\n");
@@ -225,7 +193,7 @@ fn each_call_works_and_each_code_is_provoked() {
 #[test]
 fn threads_are_cancelled() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("cancelled.c", &["-D_REENTRANT"], dir.path());
+    let program = INSTALLED.compile("cancelled.c", &["-D_REENTRANT"], dir.path());
     let mut command = command(&program, 4, dir.path());
     let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
     assert_eq!(finish(child, "cancelled.c"), "cancelled\n");
@@ -236,11 +204,10 @@ fn stores_go_to_and_fro() {
     run("pingpong.c", "ping and pong\n");
 }
 
-/// As a device that hosts share.
-/// Runs the ping-pong in the memory of a plain file.
+/// Runs the ping-pong in the memory of a plain file, as that of a device that hosts share.
 fn in_a_file(start: impl Fn(u32, &Path, &Path) -> Command) {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("pingpong.c", &[], dir.path());
+    let program = INSTALLED.compile("pingpong.c", &[], dir.path());
     let file = dir.path().join("memory");
     std::fs::File::create(&file).and_then(|file| file.set_len(1 << 20)).expect("a file");
     both("pingpong.c", "ping and pong\n", |rank| {
@@ -297,8 +264,8 @@ fn chunks_are_offered_by_scalis_names() {
 #[test]
 fn the_library_is_found_by_name() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("byname.c", &["-ldl"], dir.path());
-    let folder = installed().pkg_config("sisci", &["--variable=libdir"]).concat();
+    let program = INSTALLED.compile("byname.c", &["-ldl"], dir.path());
+    let folder = INSTALLED.pkg_config("sisci", &["--variable=libdir"]).concat();
     let child = command(&program, 4, dir.path()).arg(format!("{folder}/libsisci.so")).spawn().expect("it starts");
     assert_eq!(finish(child, "byname.c"), "found\n");
 }
@@ -306,7 +273,7 @@ fn the_library_is_found_by_name() {
 #[test]
 fn a_wrong_node_table_or_none_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("pingpong.c", &[], dir.path());
+    let program = INSTALLED.compile("pingpong.c", &[], dir.path());
     let no_node = "no node has this number";
     let tables = [("SCI_NODE", "16", no_node), ("SCI_NODE", "x", no_node), ("SCI_NODES", "/no/such/file", no_node)];
     let memory = [("SCI_MEMORY", "/no/such/file", "the system refuses the call")];
@@ -320,39 +287,32 @@ fn a_wrong_node_table_or_none_is_refused() {
 
 #[test]
 fn the_libraries_export_the_list() {
-    assert_eq!(installed().exported("sisci"), [(); 2].map(|()| installed().listed()));
+    assert_eq!(INSTALLED.exported("sisci"), [(); 2].map(|()| INSTALLED.listed()));
 }
 
 #[test]
 fn the_headers_declare_what_the_list_names() {
-    let text = std::fs::read_to_string(here().join("include/sisci_api.h")).expect("a header");
+    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/include/sisci_api.h");
+    let text = std::fs::read_to_string(header).expect("a header");
     let calls =
         text.lines().filter_map(|line| line.strip_prefix("#define SCI")?.strip_suffix(')')?.split_once(" SISCI_NAME("));
     let calls = calls.flat_map(|(_, name)| ["ST", "MT"].map(|set| format!("_SISCI_PUBLIC_FUNC_{set}_{name}")));
     let flags = text.lines().filter_map(|line| line.strip_prefix("extern const unsigned int ")?.strip_suffix(';'));
     let names: BTreeSet<_> = calls.chain(flags.map(str::to_owned)).collect();
-    assert_eq!(names, installed().listed());
+    assert_eq!(names, INSTALLED.listed());
 }
 
 #[test]
 fn each_header_stands_alone_in_c_and_in_cxx() {
-    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
-        for header in ["sisci_api.h", "dis_types.h", "sisci_types.h", "sisci_error.h", "scasci.h", "rtl.h"] {
-            let dir = tempfile::tempdir().expect("a temporary directory");
-            let source = dir.path().join("alone.c");
-            std::fs::write(&source, format!("#include <{header}>\nint unused;\n")).expect("a source is written");
-            let mut cc = Command::new("cc");
-            cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
-            succeed(cc.args(installed().pkg_config("sisci", &["--cflags"])));
-        }
+    for header in ["sisci_api.h", "dis_types.h", "sisci_types.h", "sisci_error.h", "scasci.h", "rtl.h"] {
+        INSTALLED.stands_alone("sisci", header, &[]);
     }
 }
 
-/// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
 fn no_descriptor_is_inherited_or_a_standard_one() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = compile("descriptors.c", &[], dir.path());
+    let program = INSTALLED.compile("descriptors.c", &[], dir.path());
     for when in ["never", "closed", "closing"] {
         both("descriptors.c", "exchanged\n", |rank| {
             let mut command = command(&program, 4 + 4 * rank, dir.path());
@@ -362,9 +322,10 @@ fn no_descriptor_is_inherited_or_a_standard_one() {
     }
 }
 
+/// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
 fn it_lies_in_directories_of_its_own() {
-    assert_eq!(installed().names_in("include"), ["cci"]);
-    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
-    assert_eq!(installed().names_in("lib/pkgconfig"), ["sisci.pc"]);
+    assert_eq!(INSTALLED.names_in("include"), ["cci"]);
+    assert_eq!(INSTALLED.names_in("lib"), ["cci", "pkgconfig"]);
+    assert_eq!(INSTALLED.names_in("lib/pkgconfig"), ["sisci.pc"]);
 }

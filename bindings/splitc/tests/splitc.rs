@@ -1,25 +1,16 @@
 //! The library as it is installed: headers, symbols, and C programs that use it as ranks of a job.
 
-use cci_conformance::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::installed::{Installed, STRICT, command, compiler, end, succeed, use_transport};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Command, Output};
+use std::sync::{LazyLock, OnceLock};
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Made by `install.sh` once per run of this test.
-fn installed() -> &'static Installed {
-    static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    INSTALLED.get_or_init(|| Installed::new("cci-splitc-c", here(), env!("CARGO_TARGET_TMPDIR").as_ref()))
-}
-
-/// The command `cci`.
-fn cci() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci"))
-}
+static INSTALLED: LazyLock<Installed> =
+    LazyLock::new(|| Installed::new("cci-splitc-c", "splitc", env!("CARGO_MANIFEST_DIR"), env!("CARGO_TARGET_TMPDIR")));
 
 /// A C program of the tests, built once per run of this test.
 fn program(name: &str) -> PathBuf {
@@ -27,13 +18,12 @@ fn program(name: &str) -> PathBuf {
     let dir = BUILT.get_or_init(|| {
         let dir = cci_conformance::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
         for name in ["walk", "wrong", "elsewhere", "descriptors"] {
-            let source = here().join(format!("tests/c/{name}.c"));
-            installed().compile("splitc", &[source], &["-O2"], &dir.join(name));
+            let _ = INSTALLED.compile(format!("{name}.c"), &["-O2"], &dir);
         }
-        let mut cpp = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+        let mut cpp = compiler("c++");
         cpp.arg("-std=c++11").args(STRICT).args(["-O2", "-o"]).arg(dir.join("walk-cpp"));
         cpp.arg(here().join("tests/cpp/walk.cpp"));
-        succeed(cpp.args(installed().pkg_config("splitc", &["--cflags", "--libs"])));
+        succeed(cpp.args(INSTALLED.pkg_config("splitc", &["--cflags", "--libs"])));
         dir
     });
     dir.join(name)
@@ -41,18 +31,13 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a program as ranks of a job over a transport, or the default one.
 fn run(ranks: u32, name: &str, arguments: &[&str], transport: &str) -> Output {
-    run_by(Command::new(cci()), ranks, name, arguments, transport)
+    run_by(command(INSTALLED.cci()), ranks, name, arguments, transport)
 }
 
 fn run_by(mut command: Command, ranks: u32, name: &str, arguments: &[&str], transport: &str) -> Output {
     command.args(["run", "-n", &ranks.to_string()]).arg(program(name)).args(arguments);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let file = program("configuration").with_extension(format!("{transport}.ini"));
-    if !transport.is_empty() {
-        std::fs::write(&file, format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n")).expect("a configuration");
-        command.env("CCI_CONFIG", &file);
-    }
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    use_transport(&mut command, transport, dir.path());
     end(command.spawn().expect("it starts"), &format!("{name} {arguments:?} of {ranks}"))
 }
 
@@ -83,7 +68,7 @@ fn every_call_does_the_same_by_messages() {
 #[test]
 fn no_descriptor_is_inherited_or_a_standard_one() {
     for (transport, when) in ["", "sock"].iter().flat_map(|at| ["never", "closed", "closing"].map(|when| (at, when))) {
-        let mut command = Command::new(cci());
+        let mut command = command(INSTALLED.cci());
         command.env("DESCRIPTORS", when);
         let output = run_by(command, 2, "descriptors", &[], transport);
         assert!(output.status.success() && output.stderr.is_empty(), "'{transport}', {when}: {output:?}");
@@ -159,9 +144,9 @@ fn a_program_that_is_loaded_anywhere_is_refused() {
         return;
     }
     let anywhere = program("anywhere");
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    let mut cc = compiler("c");
     cc.args(["-fPIE", "-pie", "-o"]).arg(&anywhere).arg(here().join("tests/c/elsewhere.c"));
-    let flags = installed().pkg_config("splitc", &["--cflags", "--libs"]);
+    let flags = INSTALLED.pkg_config("splitc", &["--cflags", "--libs"]);
     succeed(cc.args(flags.iter().filter(|flag| !flag.contains("-no-pie") && !flag.contains("-fno-pie"))));
     let output = run(2, "anywhere", &[], "");
     let words = text(&output.stderr);
@@ -170,7 +155,7 @@ fn a_program_that_is_loaded_anywhere_is_refused() {
 
 #[test]
 fn without_a_job_it_says_how_to_start_one() {
-    let output = Command::new(program("walk")).env_remove("CCI_JOB_FD").output().expect("it starts");
+    let output = command(program("walk")).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1));
     let words = text(&output.stderr);
     assert!(words.starts_with("splitc: cannot start the Split-C program: ") && words.contains("cci run"), "{words}");
@@ -178,7 +163,7 @@ fn without_a_job_it_says_how_to_start_one() {
 
 #[test]
 fn the_libraries_export_the_list() {
-    assert_eq!(installed().exported("splitc"), [(); 2].map(|()| installed().listed()));
+    assert_eq!(INSTALLED.exported("splitc"), [(); 2].map(|()| INSTALLED.listed()));
 }
 
 #[test]
@@ -197,7 +182,7 @@ fn the_headers_declare_what_the_list_names_and_no_other() {
         .map(name)
         .filter(|name| name != "splitc_main")
         .collect();
-    assert_eq!(declared, installed().listed());
+    assert_eq!(declared, INSTALLED.listed());
 }
 
 #[test]
@@ -212,15 +197,10 @@ fn the_headers_stand_alone() {
         } else {
             &["split-c.h", "control.h"]
         };
+        let strict = STRICT.into_iter().filter(|flag| *flag != "-Wpedantic");
+        let flags: Vec<_> = strict.chain([standard, "-D_DEFAULT_SOURCE"]).chain(flags.iter().copied()).collect();
         for header in own {
-            let dir = tempfile::tempdir().expect("a temporary directory");
-            let source = dir.path().join("alone.c");
-            std::fs::write(&source, format!("#include <split-c/{header}>\nint unused;\n"))
-                .expect("a source is written");
-            let mut cc = Command::new("cc");
-            cc.args(["-x", language, standard]).args(STRICT.iter().filter(|flag| **flag != "-Wpedantic")).args(flags);
-            cc.arg("-D_DEFAULT_SOURCE").arg("-fsyntax-only").arg(source);
-            succeed(cc.args(installed().pkg_config("splitc", &["--cflags"])));
+            INSTALLED.stands_alone_in(language, "splitc", &format!("split-c/{header}"), &flags);
         }
     }
 }
@@ -228,7 +208,7 @@ fn the_headers_stand_alone() {
 /// No compiler finds it without pkg-config.
 #[test]
 fn it_lies_in_directories_of_its_own() {
-    assert_eq!(installed().names_in("include"), ["cci"]);
-    assert_eq!(installed().names_in("include/cci/compat"), ["split-c"]);
-    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
+    assert_eq!(INSTALLED.names_in("include"), ["cci"]);
+    assert_eq!(INSTALLED.names_in("include/cci/compat"), ["split-c"]);
+    assert_eq!(INSTALLED.names_in("lib"), ["cci", "pkgconfig"]);
 }

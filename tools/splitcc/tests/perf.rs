@@ -1,18 +1,16 @@
 //! `cci perf splitc`, as its users run it: it translates a program by this command.
 
-use cci_conformance::installed::{Installed, end};
+use cci_conformance::installed::{Installed, command, end};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn perf(splitcc: &str, arguments: &[&str]) -> Output {
-    let (here, scratch) = (Path::new(env!("CARGO_MANIFEST_DIR")), Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let installed = Installed::new("cci-splitc-c", &here.join("../../bindings/splitc"), scratch);
+    let splitc = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/splitc");
+    let installed = Installed::new("cci-splitc-c", "splitc", splitc, env!("CARGO_TARGET_TMPDIR"));
     let flags = installed.pkg_config("splitc", &["--variable=libdir"]);
-    let mut command = Command::new(cci_conformance::build("cci-cli", scratch).join("cci"));
+    let mut command = command(installed.cci());
     command.args(["perf", "splitc", "--local", "--splitcc", splitcc]).args(arguments);
     command.env("PKG_CONFIG_PATH", Path::new(&flags[0]).join("../../pkgconfig"));
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     end(command.spawn().expect("it starts"), "cci perf splitc")
 }
 

@@ -3,33 +3,22 @@
 #[path = "splitcc/dialect.rs"]
 mod dialect;
 
-use cci_conformance::installed::{Installed, end, succeed};
+use cci_conformance::installed::{self, Installed, finish, succeed, use_transport};
 use cci_conformance::namespace;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn built(package: &str, name: &str) -> PathBuf {
-    cci_conformance::build(package, env!("CARGO_TARGET_TMPDIR").as_ref()).join(name)
-}
-
 /// The run time as it is installed, once per run of this test.
-fn installed() -> &'static Installed {
-    static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    INSTALLED.get_or_init(|| {
-        Installed::new("cci-splitc-c", &here().join("../../bindings/splitc"), env!("CARGO_TARGET_TMPDIR").as_ref())
-    })
-}
-
-fn cci() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("cci-cli", "cci"))
-}
+static INSTALLED: LazyLock<Installed> = LazyLock::new(|| {
+    let splitc = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/splitc");
+    Installed::new("cci-splitc-c", "splitc", splitc, env!("CARGO_TARGET_TMPDIR"))
+});
 
 fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("text")
@@ -39,7 +28,7 @@ fn text(bytes: &[u8]) -> &str {
 fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_splitcc"));
     // `pkg-config` prints an absolute path of it.
-    let flags = installed().pkg_config("splitc", &["--variable=libdir"]);
+    let flags = INSTALLED.pkg_config("splitc", &["--variable=libdir"]);
     command.current_dir(dir).args(arguments).env("PKG_CONFIG_PATH", Path::new(&flags[0]).join("../../pkgconfig"));
     command
 }
@@ -60,19 +49,10 @@ fn compile(source: &Path, dir: &Path) -> PathBuf {
 
 /// Runs a program as ranks of a job.
 fn run(program: &Path, ranks: u32, arguments: &[&str], transport: &str) -> String {
-    let mut command = Command::new(cci());
+    let mut command = installed::command(INSTALLED.cci());
     command.args(["run", "-n", &ranks.to_string()]).arg(program).args(arguments);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let file = program.with_extension(format!("{transport}.ini"));
-    if !transport.is_empty() {
-        std::fs::write(&file, format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n")).expect("a configuration");
-        command.env("CCI_CONFIG", &file);
-    }
-    let output = end(command.spawn().expect("it starts"), &format!("{program:?} of {ranks}"));
-    let words = text(&output.stderr);
-    assert!(output.status.success() && words.is_empty(), "{program:?} of {ranks} over '{transport}': {words}");
-    text(&output.stdout).to_owned()
+    use_transport(&mut command, transport, program.parent().expect("a folder"));
+    finish(command.spawn().expect("it starts"), &format!("{program:?} of {ranks} over '{transport}'"))
 }
 
 #[test]
@@ -236,13 +216,10 @@ fn programs_run_over_two_hosts() {
         ("../../examples/splitc/radix_sort.sc", "radix sort: 8000 keys are in order"),
     ] {
         let program = compile(&here().join(source), dir.path());
-        let mut job = Command::new(cci());
+        let mut job = installed::command(INSTALLED.cci());
         job.args(["run", "-n", "4", "-H", "one:2,other:2", "--rsh"]).arg(&rsh).arg(program);
-        job.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-        job.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = end(job.spawn().expect("it starts"), source);
-        assert!(output.status.success() && output.stderr.is_empty(), "{source}: {}", text(&output.stderr));
-        assert_eq!(text(&output.stdout).lines().last(), Some(last));
+        let printed = finish(job.spawn().expect("it starts"), source);
+        assert_eq!(printed.lines().last(), Some(last));
     }
 }
 

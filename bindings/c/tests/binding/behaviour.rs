@@ -1,22 +1,19 @@
 //! C programs, each of which checks one subject and ends with 0.
 
-use crate::prefix::{command, finish, here, program, run, scratch};
+use crate::prefix::{command, here, program, run, scratch, succeeds};
 use std::io::Write;
-use std::process::Stdio;
 
 fn check(name: &str) {
     let dir = scratch();
-    run(&program(&here().join("tests/c").join(name).with_extension("c"), dir.path()));
+    run(&program(format!("{name}.c"), dir.path()));
 }
 
 /// Runs it with devices of one transport at a time.
 fn check_over_each(name: &str) {
     let dir = scratch();
-    let program = program(&here().join("tests/c").join(name).with_extension("c"), dir.path());
+    let program = program(format!("{name}.c"), dir.path());
     for transport in ["sm", "sock", "tcp"] {
-        let mut command = command(&program);
-        command.env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the program starts"), &format!("{name} on {transport}"));
+        succeeds(command(&program).env("CCI_CTP", transport), &format!("{name} on {transport}"));
     }
 }
 
@@ -59,7 +56,7 @@ fn flags_that_do_not_apply_are_ignored() {
 #[test]
 fn a_device_can_waive_the_rights_of_rma() {
     let dir = scratch();
-    let program = program(&here().join("tests/c/flags.c"), dir.path());
+    let program = program("flags.c", dir.path());
     for transport in ["sm", "sock", "sim", "tcp"] {
         for rights in ["open", "enforced"] {
             let file = dir.path().join("cci.ini");
@@ -67,9 +64,7 @@ fn a_device_can_waive_the_rights_of_rma() {
             std::fs::write(&file, text).expect("a configuration file");
             let mut command = command(&program);
             command.arg(rights).env("CCI_CONFIG", &file).env("CCI_LOG", "warn");
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            let output =
-                finish(command.spawn().expect("the program starts"), &format!("flags on {transport}, {rights}"));
+            let output = succeeds(&mut command, &format!("flags on {transport}, {rights}"));
             let said = String::from_utf8_lossy(&output.stderr).matches("rma_rights = open").count();
             assert_eq!(said, usize::from(rights == "enforced"), "how often the key is named");
         }
@@ -88,9 +83,7 @@ fn no_function_is_a_cancellation_point() {
     let dir = scratch();
     let program = program(&source, dir.path());
     for transport in ["sm", "sock", "tcp"] {
-        let mut command = command(&program);
-        command.arg(transport).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the program starts"), &format!("cancelled on {transport}"));
+        succeeds(command(&program).arg(transport), &format!("cancelled on {transport}"));
     }
 }
 
@@ -104,12 +97,11 @@ fn handles_that_were_valid_once_are_refused() {
 #[test]
 fn remote_memory_of_each_kind_is_read_and_written() {
     let dir = scratch();
-    let program = program(&here().join("tests/c/memory_kinds.c"), dir.path());
+    let program = program("memory_kinds.c", dir.path());
     for kind in ["huge", "transparent", "high", "small"] {
         for transport in ["sm", "sock", "tcp"] {
             let mut command = command(&program);
-            command.arg(kind).env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let output = finish(command.spawn().expect("the program starts"), &format!("{kind} on {transport}"));
+            let output = succeeds(command.arg(kind).env("CCI_CTP", transport), &format!("{kind} on {transport}"));
             if output.stdout == b"skipped\n" {
                 let why = if kind == "huge" {
                     "the system has set no pages of 2 MiB aside (sysctl vm.nr_hugepages=8)"
@@ -155,13 +147,7 @@ fn many_threads_share_an_endpoint() {
 
 #[test]
 fn finalize_closes_the_endpoints_of_other_threads() {
-    let dir = scratch();
-    let program = program(&here().join("tests/c/single.c"), dir.path());
-    for transport in ["sm", "sock", "tcp"] {
-        let mut command = command(&program);
-        command.env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the program starts"), &format!("single on {transport}"));
-    }
+    check_over_each("single");
 }
 
 /// Of address space and of file sizes, set after `cci_init`.
@@ -172,11 +158,10 @@ fn limits_refuse_an_endpoint_and_end_no_program() {
     let text =
         "[a]\ntransport = sm\n[b]\ntransport = sock\nip = 127.0.0.1\n[c]\ntransport = sim\n[d]\ntransport = tcp\n";
     std::fs::write(&file, text).expect("a configuration file");
-    let program = program(&here().join("tests/c/limited.c"), dir.path());
+    let program = program("limited.c", dir.path());
     for transport in ["sm", "sock", "sim", "tcp"] {
         let mut command = command(&program);
-        command.env("CCI_CONFIG", &file).env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
-        finish(command.spawn().expect("the program starts"), &format!("limited on {transport}"));
+        succeeds(command.env("CCI_CONFIG", &file).env("CCI_CTP", transport), &format!("limited on {transport}"));
     }
 }
 
@@ -191,11 +176,9 @@ fn a_mistake_in_the_configuration_is_told() {
     let dir = scratch();
     let file = dir.path().join("cci.ini");
     std::fs::write(&file, "[here]\ntransport = sn\n").expect("a configuration file");
-    let program = program(&here().join("tests/c/misconfigured.c"), dir.path());
+    let program = program("misconfigured.c", dir.path());
     for (debug, told) in [("", false), ("err", true)] {
-        let mut command = command(&program);
-        command.env("CCI_CONFIG", &file).env("CCI_DEBUG", debug).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = finish(command.spawn().expect("the program starts"), "misconfigured");
+        let output = succeeds(command(&program).env("CCI_CONFIG", &file).env("CCI_DEBUG", debug), "misconfigured");
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(complaint.contains("cci.ini"), told, "with CCI_DEBUG={debug:?}: {complaint}");
     }
@@ -208,17 +191,13 @@ fn devices_are_those_of_the_configuration() {
     let file = dir.path().join("cci.ini");
     let text = "[ib]\ntransport = verbs\n[second]\ntransport = sm\nmss = 1024\n[first]\ntransport = sm\ndefault = 1\n";
     std::fs::write(&file, text).expect("a configuration file");
-    let program = program(&here().join("tests/c/configured.c"), dir.path());
-    let mut command = command(&program);
-    command.env("CCI_CONFIG", &file).stdout(Stdio::piped()).stderr(Stdio::piped());
-    finish(command.spawn().expect("the program starts"), "configured");
+    let program = program("configured.c", dir.path());
+    succeeds(command(&program).env("CCI_CONFIG", &file), "configured");
 }
 
 #[test]
 fn without_a_device_no_endpoint_is_created() {
     let dir = scratch();
-    let program = program(&here().join("tests/c/deviceless.c"), dir.path());
-    let mut command = command(&program);
-    command.env("CCI_CTP", "^sm,sock,tcp").stdout(Stdio::piped()).stderr(Stdio::piped());
-    finish(command.spawn().expect("the program starts"), "deviceless");
+    let program = program("deviceless.c", dir.path());
+    succeeds(command(&program).env("CCI_CTP", "^sm,sock,tcp"), "deviceless");
 }

@@ -1,15 +1,14 @@
 //! The descriptors of the library: none is a standard one of its program, and none is inherited.
 
-use crate::prefix::{command, finish, here, program, scratch};
+use crate::prefix::{command, finish, program, scratch};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Of a program whose standard descriptors are closed, `when` the program says.
 fn piped(program: &Path, file: &Path, when: &str) -> Command {
     let mut command = command(program);
     command.env("CCI_CONFIG", file).env("DESCRIPTORS", when);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -18,7 +17,7 @@ fn works_over(transport: &str, keys: &str) {
     let dir = scratch();
     let file = dir.path().join("cci.ini");
     std::fs::write(&file, format!("[it]\ntransport = {transport}\n{keys}")).expect("a configuration file");
-    let program = program(&here().join("tests/c/descriptors.c"), dir.path());
+    let program = program("descriptors.c", dir.path());
     for when in ["never", "closed", "closing"] {
         let name = format!("a program over {transport} with its descriptors {when}");
         let mut server = piped(&program, &file, when).spawn().expect("the program starts");

@@ -1,13 +1,13 @@
 //! The examples, built as their readers build them, server and client as two processes.
 
-use crate::prefix::{command, end, finish, here, program, program_by, root, scratch};
+use crate::prefix::{command, end, finish, program, program_by, root, scratch, succeeds};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command};
 
 fn example(name: &str, dir: &Path) -> PathBuf {
-    program(&root().join("examples/c").join(name).with_extension("c"), dir)
+    program(root().join("examples/c").join(name).with_extension("c"), dir)
 }
 
 /// A server; killed if its test fails before the server has ended.
@@ -25,10 +25,7 @@ impl Server {
 
     /// With these transports only; "" = all.
     fn start_on(transports: &str, program: &Path, arguments: &[&str]) -> Self {
-        let mut command = command(program);
-        command.env("CCI_CTP", transports);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the server starts");
+        let mut child = command(program).env("CCI_CTP", transports).args(arguments).spawn().expect("the server starts");
         let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
         let mut server = Self { child: Some(child), output, uri: String::new() };
         server.output.read_line(&mut server.uri).expect("a line");
@@ -67,9 +64,7 @@ impl Drop for Server {
 }
 
 fn ask(program: &Path, arguments: &[&str]) -> String {
-    let mut command = command(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = finish(command.spawn().expect("the client starts"), "client");
+    let output = succeeds(command(program).args(arguments), "client");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -141,15 +136,13 @@ fn the_lines_of_the_readme_are_those_of_an_example_that_says_hello() {
 #[test]
 fn the_client_of_the_readme_gives_a_reason_without_a_server() {
     let dir = scratch();
-    let client = program(&root().join("examples/first/hello.c"), dir.path());
+    let client = program(root().join("examples/first/hello.c"), dir.path());
     let server = example("echo_server", dir.path());
     for transports in ["", "sock", "tcp", "^auto"] {
         let server = Server::start_on(transports, &server, &[]);
         let uri = server.uri.clone();
         server.kill();
-        let mut client = command(&client);
-        let client = client.arg(&uri).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = end(client.spawn().expect("the client starts"), "client");
+        let output = end(command(&client).arg(&uri).spawn().expect("the client starts"), "client");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && output.stdout.is_empty(), "{uri}: {output:?}");
         let reason = text.strip_prefix("hello: ").unwrap_or_default().trim();
@@ -178,11 +171,9 @@ fn says_hello(client: &Path, server: &Path) {
 fn the_longer_client_ends_without_its_server() {
     let dir = scratch();
     let client = shown_client("docs/first-client.md", dir.path());
-    let deaf = program(&here().join("tests/c/deaf_server.c"), dir.path());
+    let deaf = program("deaf_server.c", dir.path());
     let fails = |arguments: &[&str], why: &str, meanwhile: &mut dyn FnMut()| {
-        let mut command = command(&client);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().expect("the client starts");
+        let child = command(&client).args(arguments).spawn().expect("the client starts");
         meanwhile();
         let output = end(child, "the client");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -221,8 +212,7 @@ fn logged(level: &str) -> String {
     let server = Server::start(&example("echo_server", dir.path()), &[]);
     let mut client = command(&example("echo_client", dir.path()));
     client.args([&server.uri, "hello"]).env("CCI_LOG", level).env("CCI_CPT", "sm");
-    let client = client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = finish(client.spawn().expect("the client starts"), "client");
+    let output = succeeds(&mut client, "client");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n");
     server.kill();
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -247,7 +237,7 @@ fn the_library_logs_slow_paths_where_it_is_asked_to() {
 #[test]
 fn the_store_of_the_tutorial_gets_what_was_put() {
     let dir = scratch();
-    let store = program(&root().join("examples/store/store.c"), dir.path());
+    let store = program(root().join("examples/store/store.c"), dir.path());
     for transports in ["", "sock"] {
         let server = Server::start_on(transports, &store, &[]);
         let uri = server.uri.as_str();
@@ -255,9 +245,8 @@ fn the_store_of_the_tutorial_gets_what_was_put() {
             assert_eq!(ask(&store, &[uri, "put", "colour", value]), "");
         }
         assert_eq!(ask(&store, &[uri, "get", "colour"]), "green\n");
-        let mut missing = command(&store);
-        missing.args([uri, "get", "shape"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let missing = end(missing.spawn().expect("the client starts"), "client");
+        let missing = command(&store).args([uri, "get", "shape"]).spawn().expect("the client starts");
+        let missing = end(missing, "client");
         assert_eq!(missing.status.code(), Some(1));
         assert_eq!(String::from_utf8_lossy(&missing.stderr), "no such key\n");
         server.kill();
@@ -267,12 +256,12 @@ fn the_store_of_the_tutorial_gets_what_was_put() {
 #[test]
 fn the_store_outlives_clients_that_leave() {
     let dir = scratch();
-    let store = program(&root().join("examples/store/store.c"), dir.path());
-    let leaves = program(&here().join("tests/c/leaves_store.c"), dir.path());
+    let store = program(root().join("examples/store/store.c"), dir.path());
+    let leaves = program("leaves_store.c", dir.path());
     let server = Server::start(&store, &[]);
     let uri = server.uri.as_str();
     for _ in 0..20 {
-        let status = command(&leaves).arg(uri).stdin(Stdio::null()).status().expect("it starts");
+        let status = command(&leaves).arg(uri).status().expect("it starts");
         assert_eq!(status.signal(), Some(9));
     }
     assert_eq!(ask(&store, &[uri, "put", "colour", "red"]), "");

@@ -1,26 +1,21 @@
 //! C programs as ranks of a parallel job.
 
-use crate::prefix::{build_command, command, finish, here, program, root, scratch};
+use crate::prefix::{INSTALLED, command, finish, program, root, scratch, succeeds};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// `cci run` of a program.
 fn job(ranks: u32, program: &Path) -> Command {
-    let mut job = command(&build_command());
+    let mut job = command(INSTALLED.cci());
     job.args(["run", "-n", &ranks.to_string()]).arg(program);
-    piped(job)
-}
-
-fn piped(mut job: Command) -> Command {
-    job.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     job
 }
 
 #[test]
 fn ranks_of_cci_run_call_each_other_by_name() {
     let dir = scratch();
-    let ring = program(&root().join("examples/c/job_ring.c"), dir.path());
+    let ring = program(root().join("examples/c/job_ring.c"), dir.path());
     is_a_ring(job(4, &ring));
 }
 
@@ -41,7 +36,7 @@ fn ranks_of_two_hosts_call_each_other_by_name() {
     let inside = |program: &Path| {
         let mut inside = command(Path::new("unshare"));
         inside.args(["--map-root-user", "--net", "--mount", "sh", "-c", TWO_HOSTS, "sh"]).arg(program);
-        piped(inside)
+        inside
     };
     let can = inside(Path::new("true")).output();
     if !can.as_ref().is_ok_and(|output| output.status.success()) {
@@ -50,14 +45,14 @@ fn ranks_of_two_hosts_call_each_other_by_name() {
         return;
     }
     let dir = scratch();
-    let ring = program(&root().join("examples/c/job_ring.c"), dir.path());
-    let mut job = inside(&build_command());
+    let ring = program(root().join("examples/c/job_ring.c"), dir.path());
+    let mut job = inside(INSTALLED.cci());
     job.args(["run", "-n", "4", "-H", "a:2,b:2", "--rsh", "ip netns exec"]).arg(ring);
     is_a_ring(job);
 }
 
 fn is_a_ring(mut job: Command) {
-    let output = finish(job.spawn().expect("the job starts"), "job_ring");
+    let output = succeeds(&mut job, "job_ring");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -68,16 +63,16 @@ fn is_a_ring(mut job: Command) {
 #[test]
 fn the_calls_of_a_job_do_what_they_say() {
     let dir = scratch();
-    let program = program(&here().join("tests/c/job.c"), dir.path());
-    finish(job(2, &program).arg("cci run").spawn().expect("the job starts"), "job");
+    let program = program("job.c", dir.path());
+    succeeds(job(2, &program).arg("cci run"), "job");
 }
 
 /// A rank whose store is at the port behind this one.
 fn addressed(program: &Path, rank: u32, port: u16) -> Command {
     let mut rank_of = command(program);
-    rank_of.env("RANK", rank.to_string()).env("WORLD_SIZE", "2").env_remove("CCI_JOB_FD");
+    rank_of.env("RANK", rank.to_string()).env("WORLD_SIZE", "2");
     rank_of.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
-    piped(rank_of)
+    rank_of
 }
 
 /// The one before a port that was free a moment ago.
@@ -90,7 +85,7 @@ fn free_port() -> u16 {
 #[test]
 fn ranks_with_an_address_are_a_job_too() {
     let dir = scratch();
-    let program = program(&here().join("tests/c/job.c"), dir.path());
+    let program = program("job.c", dir.path());
     let port = free_port();
     let ranks = [0, 1].map(|rank| addressed(&program, rank, port).arg("RANK, MASTER_ADDR").spawn().expect("it starts"));
     for (rank, child) in ranks.into_iter().enumerate() {
@@ -101,6 +96,6 @@ fn ranks_with_an_address_are_a_job_too() {
 #[test]
 fn a_rank_without_its_store_gives_up_at_its_limit() {
     let dir = scratch();
-    let program = program(&here().join("tests/c/job.c"), dir.path());
-    finish(addressed(&program, 1, free_port()).arg("alone").spawn().expect("it starts"), "alone");
+    let program = program("job.c", dir.path());
+    succeeds(addressed(&program, 1, free_port()).arg("alone"), "alone");
 }

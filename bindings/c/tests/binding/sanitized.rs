@@ -3,7 +3,7 @@
 use crate::prefix::{STRICT, command, compiler, end, here, pkg_config, prefix, scratch, succeed};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 fn build(source: &Path, target: &Path) -> Command {
     let mut cc = compiler("c");
@@ -29,7 +29,7 @@ fn run(program: &Path, transport: &str, arguments: &[&str]) -> Output {
     let mut program = command(program);
     program.args(arguments).env("CCI_CTP", transport);
     program.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
-    end(program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"), "two_threads")
+    end(program.spawn().expect("it starts"), "two_threads")
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Nothing but the listed symbols leaves the library.
 
-use crate::prefix::{build, command, compiler, finish, here, pkg_config, prefix, run, scratch, succeed};
+use crate::prefix::{build, command, compiler, here, pkg_config, prefix, run, scratch, succeed, succeeds};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 fn listed() -> BTreeSet<String> {
     let text = std::fs::read_to_string(here().join("exported.list")).expect("the list");
@@ -72,9 +72,7 @@ fn dlclose_does_not_unmap_the_library() {
     let mut cc = compiler("c");
     cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-o"]).arg(&target).arg(here().join("tests/c/unload.c")).arg("-ldl");
     succeed(cc.args(pkg_config(&["--cflags"])));
-    let mut command = command(&target);
-    command.env("CCI_CTP", "sock").stdout(Stdio::piped()).stderr(Stdio::piped());
-    finish(command.spawn().expect("the program starts"), "unload");
+    succeeds(command(&target).env("CCI_CTP", "sock"), "unload");
     // Not by chance: DF_1_NODELETE says so.
     let output = succeed(Command::new("objdump").arg("-p").arg(prefix().join("lib/libcci.so")));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -5,10 +5,10 @@ mod collective;
 mod dying;
 mod memory;
 
-use cci_conformance::installed::end;
+use cci_conformance::installed::{command, end, use_transport};
 use cci_splitc::{Fault, World};
 use std::path::Path;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{ExitCode, Output};
 
 /// What a rank does; by the name that its process gets as argument.
 type Scenario = fn(&World) -> Result<(), Fault>;
@@ -75,16 +75,13 @@ fn program() -> std::path::PathBuf {
 
 /// Runs a scenario as a job over a transport, or by a mapping, or as it is by default.
 fn run(cci: &Path, name: &str, ranks: u32, transport: &str) -> Output {
-    let mut command = Command::new(cci);
+    let mut command = command(cci);
     command.args(["run", "-n", &ranks.to_string()]).arg(program()).arg(name);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let dir = tempfile::tempdir().expect("a temporary directory");
     if ["am", "vi", "vi2", "carrier pigeons"].contains(&transport) {
         command.env("CCI_SPLITC_MAPPING", transport);
-    } else if !transport.is_empty() {
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("splitc-{transport}.ini"));
-        std::fs::write(&file, format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n")).expect("a configuration");
-        command.env("CCI_CONFIG", file);
+    } else {
+        use_transport(&mut command, transport, dir.path());
     }
     end(command.spawn().expect("it starts"), &format!("{name} of {ranks} over '{transport}'"))
 }
