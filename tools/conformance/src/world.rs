@@ -156,6 +156,18 @@ impl<'e> World<'e> {
         Self { endpoints: endpoints.to_vec(), queues, idle: Cell::new(0) }
     }
 
+    /// A world of two endpoints, and a connection from the first one: as the first has it, and as
+    /// the second has it.
+    ///
+    /// # Panics
+    ///
+    /// They cannot connect.
+    pub fn joined(endpoints: [&'e Endpoint; 2], attribute: Attribute) -> (Self, Connection, Connection) {
+        let world = Self::new(endpoints);
+        let (from, to) = world.connect(0, 1, attribute);
+        (world, from, to)
+    }
+
     /// The number of the last endpoint.
     pub fn last(&self) -> usize {
         self.endpoints.len() - 1

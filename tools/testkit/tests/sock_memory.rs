@@ -55,8 +55,7 @@ fn an_endpoint_with_everything_outstanding_keeps_to_its_address_space() {
     let before = writable();
     let a = open(&device);
     let opened = writable();
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (_world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let message = pattern(1, most(connection));
     for number in 0..8192 {
         a.send(connection, &message, number).expect("a send");

@@ -76,8 +76,7 @@ fn timeout_of_an_rma_counts_from_its_call() {
     let _alone = alone();
     const LEN: usize = 64 << 20;
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let (_source, local) = registered(&a, LEN, Rights::NONE);
     let (_target, remote) = registered(&b, LEN, Rights::READ_WRITE);
     let timeout = Duration::from_secs(2);
@@ -237,8 +236,7 @@ fn segment_for_which_there_is_no_descriptor_does_not_close_the_lane() {
     let _alone = alone();
     const LEN: usize = 1 << 16;
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let target = SharedMemory::new(LEN).expect("memory of the library");
     let none = NoDescriptors::begin();
     let remote = b.register_memory(target.memory(), Rights::WRITE).expect("a registration");

@@ -67,8 +67,7 @@ pub fn each_operation(device: &Device) {
 /// nothing is changed.
 pub fn refused_words(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for origin in Origin::ALL {
         let fails = |rights: Rights, at: u64, len: u64| {
             let ranges = Ranges::new(&a, &b, [origin; 2], LEN, rights);
@@ -97,8 +96,7 @@ pub fn refused_words(device: &Device) {
 /// What is wrong on this side is refused at once.
 pub fn refused_at_once(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, BOTH);
     let refused = |rma: &Rma<'_>| a.atomic(connection, &rma.atomic(Atomic::FetchAdd(1)), 1).expect_err("refused");
     for len in [1, 2, 3, 5, 16, LEN as u64] {
@@ -165,8 +163,7 @@ pub fn all_agree(device: &Device) {
 pub fn fenced(device: &Device) {
     const BIG: usize = 2 << 20;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableUnordered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableUnordered);
     let big = Ranges::new(&a, &b, [Origin::Program; 2], BIG, BOTH);
     let word = Ranges::new(&a, &b, [Origin::Program; 2], 16, BOTH);
     for round in 1..5_u64 {
@@ -187,8 +184,7 @@ pub fn fenced(device: &Device) {
 /// A call that waits has the value when it returns, also on an endpoint connected to itself.
 pub fn blocking(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (_world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 8, BOTH);
     ranges.target.write(0, &bytes(40, 8));
     let taken = crate::world::while_polled(&b, || {

@@ -83,8 +83,7 @@ pub fn answers_find_room(device: &Device) {
     let (server, client) = (open_with(device, |options| options.send_buffers = 8 + ANSWERS), open(device));
     assert_eq!(server.set_answer_buffers(8 + ANSWERS), Err(cci::OptionError::Range));
     server.set_answer_buffers(ANSWERS).expect("fewer than there are");
-    let world = World::new([&client, &server]);
-    let (_, back) = world.connect(0, 1, RO);
+    let (_world, _, back) = World::joined([&client, &server], RO);
     let frame = (server.report(back).expect("open").mtu as usize / 2).min(most(back));
     for (round, len) in [0, 64, 65, frame].into_iter().enumerate() {
         // Their events are not taken, so that no buffer comes back.

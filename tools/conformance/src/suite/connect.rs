@@ -413,8 +413,7 @@ pub fn double_answer(device: &Device) {
 /// Only a request can be accepted or rejected.
 pub fn accept_of_another_event(device: &Device) {
     let (client, server) = (open(device), open(device));
-    let world = World::new([&client, &server]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&client, &server], RO);
     client.send(connection, b"no request", 0).expect("a send");
     for event in [world.next(1, EventKind::Recv), world.next(0, EventKind::Send)] {
         let event = RawEvent::of(event);

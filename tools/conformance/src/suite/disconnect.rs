@@ -71,8 +71,7 @@ pub fn published_is_delivered_after_close(device: &Device) {
         let a = open(device);
         let mut messages: Vec<_>;
         let (accepted, at_b) = {
-            let world = World::new([&a, &b]);
-            let (connection, at_b) = world.connect(0, 1, RO);
+            let (world, connection, at_b) = World::joined([&a, &b], RO);
             let len = len.min(most(connection));
             let accepted = send_many(&a, connection, 4, len);
             published(&world, accepted);
@@ -95,8 +94,7 @@ pub fn published_is_delivered_after_close(device: &Device) {
 /// arrives.
 pub fn open_operations_end_once(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let len = most(connection);
     // Nobody receives meanwhile, so most of these stay open.
     let accepted = send_many(&a, connection, 2000, len);
@@ -115,8 +113,7 @@ pub fn open_operations_end_once(device: &Device) {
 pub fn open_operations_end_when_peer_closes(device: &Device) {
     let (a, b) = (open(device), open(device));
     let (connection, accepted) = {
-        let world = World::new([&a, &b]);
-        let (connection, _) = world.connect(0, 1, RO);
+        let (_world, connection, _) = World::joined([&a, &b], RO);
         (connection, send_many(&a, connection, 2000, most(connection)))
     };
     b.close().expect("a close");
@@ -129,8 +126,7 @@ pub fn open_operations_end_when_peer_closes(device: &Device) {
 /// After a disconnect at either side sends are refused, or fail with Disconnected.
 pub fn later_sends_are_refused(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     a.disconnect(connection).expect("a disconnect");
     for flags in [Flags::NONE, Flags::SILENT, Flags::BLOCKING] {
         assert_eq!(a.send_flags(connection, b"late", 1, flags), Err(SendError::Disconnected.into()));
@@ -156,8 +152,7 @@ pub fn later_sends_are_refused(device: &Device) {
 /// A second disconnect is refused.
 pub fn twice(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     a.disconnect(connection).expect("a disconnect");
     assert_eq!(a.disconnect(connection), Err(OptionError::Disconnected));
     b.disconnect(at_b).expect("the other side is its own");
@@ -170,8 +165,7 @@ pub fn twice(device: &Device) {
 /// published.
 pub fn disconnect_event(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.disconnect_events = true));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     for number in 0..20 {
         a.send(connection, &pattern(number, 100), number).expect("a send");
         assert_eq!(world.sent(0), number);
@@ -197,8 +191,7 @@ pub fn disconnect_event(device: &Device) {
 /// Who did not ask gets none.
 pub fn no_disconnect_event(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (first, _) = world.connect(0, 1, RO);
+    let (world, first, _) = World::joined([&a, &b], RO);
     let (second, _) = world.connect(0, 1, RO);
     a.disconnect(first).expect("a disconnect");
     a.send(second, b"after it", Notify::OnFailure(0)).expect("a send");
@@ -228,8 +221,7 @@ pub fn other_connections_live(device: &Device) {
 /// With a keepalive set its event comes at once when the peer disconnects, long before its time.
 pub fn keepalive_comes_at_once(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     let hour = Duration::from_secs(3600);
     b.set_option(at_b, cci::ConnectionOption::KeepaliveTimeout, hour).expect("an option");
     let begun = Instant::now();

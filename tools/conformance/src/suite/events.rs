@@ -41,8 +41,7 @@ pub fn nothing_to_report(device: &Device) {
 /// Events are returned in any order, and the endpoint goes on.
 pub fn returned_in_any_order(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let mut random = fastrand::Rng::with_seed(11);
     for _ in 0..50 {
         let mut events = held(&world, &a, connection, 40);
@@ -57,8 +56,7 @@ pub fn returned_in_any_order(device: &Device) {
 /// Events are returned by other threads than the one that got them.
 pub fn returned_from_another_thread(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     std::thread::scope(|scope| {
         let (to_other, other) = std::sync::mpsc::channel::<(u64, Event<'_>)>();
         let thread = scope.spawn(move || {
@@ -84,8 +82,7 @@ pub fn returned_from_another_thread(device: &Device) {
 /// Events keep their payload while 10,000 later ones come and go.
 pub fn kept_after_later_events(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let events = held(&world, &a, connection, 28);
     let most = most(connection);
     for number in 0..10_000u64 {
@@ -119,8 +116,7 @@ pub fn kept_after_disconnect(device: &Device) {
     }
     assert_held(&events, most);
     let last = open(device);
-    let world = World::new([&last, &b]);
-    let (again, _) = world.connect(0, 1, RO);
+    let (world, again, _) = World::joined([&last, &b], RO);
     last.send(again, b"others go on", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(1), b"others go on");
     assert_held(&events, most);
@@ -129,8 +125,7 @@ pub fn kept_after_disconnect(device: &Device) {
 /// Returning an event twice is refused.
 pub fn returned_twice(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     a.send(connection, b"x", 0).expect("a send");
     for event in [world.next(1, EventKind::Recv), world.next(0, EventKind::Send)] {
         let event = RawEvent::of(event);

@@ -22,8 +22,7 @@ fn fill(endpoint: &Endpoint, connection: Connection, first: u64, len: usize) -> 
 /// A sender without a receiver is told ENOBUFS, nothing is lost, and it can go on.
 pub fn sender_without_buffers(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let mut first = 0;
     for len in [8, 300, most(connection)] {
         let len = len.min(most(connection));
@@ -97,8 +96,7 @@ pub fn receiver_that_never_returns(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 32));
     // Long enough that the receiver has said so by then, however busy the machine.
     a.set_send_timeout(Duration::from_secs(1)).expect("an option");
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     // The world keeps what it gets: the receiver returns nothing.
     let accepted = fill(&a, connection, 0, 100);
     let failures = failures(&world, accepted);
@@ -141,8 +139,7 @@ pub fn peer_that_never_polls(device: &Device) {
 /// Who holds every receive buffer can still send and see it complete.
 pub fn sends_while_holding_everything(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 8));
-    let world = World::new([&a, &b]);
-    let (to_b, to_a) = world.connect(0, 1, RO);
+    let (world, to_b, to_a) = World::joined([&a, &b], RO);
     let mut context = 0;
     while a.send(to_b, &pattern(context, 60), context).is_ok() && context < 1000 {
         context += 1;
@@ -161,8 +158,7 @@ pub fn sends_while_holding_everything(device: &Device) {
 /// A connection that breaks by its send timeout takes no other connection along.
 pub fn send_timeout_spares_others(device: &Device) {
     let (a, deaf, b) = (open(device), open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (good, _) = world.connect(0, 1, RO);
+    let (world, good, _) = World::joined([&a, &b], RO);
     let bad = World::new([&a, &deaf]).connect(0, 1, RO).0;
     a.set_option(bad, cci::ConnectionOption::SendTimeout, Duration::from_millis(100)).expect("an option");
     let mut posted = 0;

@@ -172,8 +172,7 @@ pub fn stays_readable(device: &Device) {
 pub fn held_without_polling(device: &Device) {
     let (a, b) = (open(device), open(device));
     let _handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     for number in 0..3000u64 {
         a.send(connection, &number.to_ne_bytes(), Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(1), number.to_ne_bytes());
@@ -362,8 +361,7 @@ pub fn room_is_told(device: &Device) {
 pub fn returned_event_wakes_the_refused(device: &Device) {
     let (a, b) = (open(device), open(device));
     let handle = a.handle().expect("a handle");
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     a.set_send_buffers(4).expect("an option");
     for number in 0..4 {
         a.send(connection, b"held", number).expect("a send");

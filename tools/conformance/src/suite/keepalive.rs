@@ -11,8 +11,7 @@ const KEEPALIVE: ConnectionOption = ConnectionOption::KeepaliveTimeout;
 pub fn silent_peer(device: &Device) {
     let (a, b) = (open(device), open(device));
     a.set_keepalive(Duration::from_millis(100)).expect("an option");
-    let both = World::new([&a, &b]);
-    let (connection, _) = both.connect(0, 1, RO);
+    let (both, connection, _) = World::joined([&a, &b], RO);
     assert_eq!(a.option(connection, KEEPALIVE), Ok(Some(Duration::from_millis(100))));
     let only_a = World::new([&a]);
     let event = only_a.next(0, EventKind::KeepaliveTimedOut);
@@ -40,8 +39,7 @@ pub fn silent_for_its_time(device: &Device) {
 /// A peer that polls but sends nothing is alive: no event.
 pub fn polling_peer(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     a.set_option(connection, KEEPALIVE, Duration::from_millis(200)).expect("an option");
     b.set_option(at_b, KEEPALIVE, Duration::from_millis(200)).expect("an option");
     let begun = Instant::now();

@@ -46,8 +46,7 @@ pub fn every_length(device: &Device) {
 /// Between other messages, without waiting: on an ordered connection everything comes in order.
 pub fn among_others(device: &Device) {
     let (a, b) = (open(device), allowing(device, LIMIT));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let len =
         |number: u64| if number.is_multiple_of(3) { 30_000 + number as usize } else { 40 * (number % 5) as usize };
     for number in 0..60 {
@@ -67,8 +66,7 @@ pub fn among_others(device: &Device) {
 pub fn many_at_once(device: &Device) {
     const COUNT: usize = 200;
     let (a, b) = (open(device), allowing(device, 1 << 20));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RU);
+    let (world, connection, _) = World::joined([&a, &b], RU);
     for number in 0..COUNT {
         a.send_large(connection, &memory(number as u64, 60_000 + number), 1).expect("a send");
     }
@@ -145,8 +143,7 @@ pub fn waits_for_room(device: &Device) {
 /// happens.
 pub fn refused(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let fails = |len: usize| {
         a.send_large(connection, &memory(1, len), 4).expect("a send");
         let failure = world.next(0, EventKind::Send).outcome().expect_err("refused");
@@ -209,8 +206,7 @@ pub fn peer_goes_away(device: &Device) {
     }
     // All of it is there again.
     let d = open(device);
-    let world = World::new([&d, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&d, &b], RO);
     d.send_large(connection, &memory(9, LEN), 3).expect("a send");
     assert_eq!((world.message(1) == pattern(9, LEN), world.sent(0)), (true, 3));
 }
@@ -218,8 +214,7 @@ pub fn peer_goes_away(device: &Device) {
 /// Silently, and blocking, by a thread of its own.
 pub fn silent_and_blocking(device: &Device) {
     let (a, b) = (open(device), allowing(device, LIMIT));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     a.send_large(connection, &memory(1, 70_000), Notify::OnFailure(1)).expect("a send");
     a.send_large(connection, &memory(2, 1 << 30), Notify::OnFailure(2)).expect("a send");
     assert!(world.message(1) == pattern(1, 70_000));
@@ -288,8 +283,7 @@ fn page_faults() -> usize {
 pub fn memory_is_used_again(device: &Device) {
     const LEN: usize = 4 << 20;
     let (a, b) = (open(device), allowing(device, LIMIT));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let sent = memory(1, LEN);
     let mut faults = [0; 6];
     for taken in &mut faults {
@@ -306,8 +300,7 @@ pub fn memory_is_used_again(device: &Device) {
 /// The same memory, again and again.
 pub fn many_times(device: &Device) {
     let (a, b) = (open(device), allowing(device, 50_000));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for round in 0..500 {
         let len = 20_000 + (round as usize * 7919) % 30_000;
         a.send_large(connection, &memory(round, len), round).expect("a send");
@@ -320,8 +313,7 @@ pub fn many_times(device: &Device) {
 pub fn few_buffers(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 4));
     b.set_large_limit(LIMIT).expect("usable");
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RU);
+    let (world, connection, _) = World::joined([&a, &b], RU);
     for number in 0..20 {
         a.send_large(connection, &memory(number, 50_000), 1).expect("a send");
     }

@@ -51,8 +51,7 @@ pub fn too_long(device: &Device) {
 /// A message gathered from parts arrives as their concatenation.
 pub fn vectored(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let mut random = fastrand::Rng::with_seed(5);
     for round in 0..300u64 {
         let len = random.usize(0..=most(connection));
@@ -74,8 +73,7 @@ pub fn vectored(device: &Device) {
 /// Parts that together are longer than the maximum are refused.
 pub fn vectored_too_long(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let half = vec![1; most(connection) / 2 + 1];
     let parts = [IoSlice::new(&half), IoSlice::new(&half)];
     assert_eq!(a.send_vectored(connection, &parts, 1), Err(SendError::TooLong));
@@ -86,8 +84,7 @@ pub fn vectored_too_long(device: &Device) {
 /// An empty message, and one of no parts or empty parts, arrive with length 0.
 pub fn empty_messages(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, accepted) = world.connect(0, 1, RO);
+    let (world, connection, accepted) = World::joined([&a, &b], RO);
     a.send(connection, b"", 1).expect("a send");
     a.send_vectored(connection, &[], 2).expect("a send");
     a.send_vectored(connection, &[IoSlice::new(b""), IoSlice::new(b"")], 3).expect("a send");
@@ -102,8 +99,7 @@ pub fn empty_messages(device: &Device) {
 /// Every bit of a context comes back.
 pub fn every_context(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let contexts = (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]);
     for context in contexts {
         a.send(connection, b"x", context).expect("a send");
@@ -115,8 +111,7 @@ pub fn every_context(device: &Device) {
 /// SILENT gives no event; the sends around it do.
 pub fn silent(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for round in 0..100u64 {
         a.send(connection, b"quiet", Notify::OnFailure(u64::MAX)).expect("a send");
         a.send(connection, b"loud", round).expect("a send");
@@ -131,8 +126,7 @@ pub fn silent(device: &Device) {
 /// BLOCKING returns when the message has been taken over, without an event.
 pub fn blocking(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     while_polled(&b, || {
         a.send_flags(connection, b"first", 1, Flags::BLOCKING).expect("a send");
         a.send_flags(connection, b"second", 2, Flags::BLOCKING | Flags::SILENT).expect("a send");
@@ -197,8 +191,7 @@ pub fn no_copy(device: &Device) {
 /// Flags of RMA do not fit a send.
 pub fn foreign_flags(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for flag in [Flags::READ, Flags::WRITE, Flags::FENCE] {
         assert_eq!(a.send_flags(connection, b"x", 1, flag), Err(SendError::BadFlags.into()), "{flag:?}");
     }
@@ -209,8 +202,7 @@ pub fn foreign_flags(device: &Device) {
 /// A zero byte follows every payload, whatever the slot held before.
 pub fn zero_byte_after_payload(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let most = most(connection);
     // A long message of ones first, so that every slot has been full once.
     for len in lengths(device, SMALL, most).into_iter().flat_map(|len| [most, len]) {
@@ -224,8 +216,7 @@ pub fn zero_byte_after_payload(device: &Device) {
 /// A payload of at least one byte is 8-byte aligned.
 pub fn payload_is_aligned(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for len in lengths(device, SMALL, most(connection)).into_iter().filter(|len| *len > 0) {
         a.send(connection, &vec![1; len], Notify::OnFailure(0)).expect("a send");
         let payload = RawEvent::of(world.next(1, EventKind::Recv)).take_apart();
@@ -236,8 +227,7 @@ pub fn payload_is_aligned(device: &Device) {
 /// Programs write into what they receive; later messages are not spoilt.
 pub fn payload_is_writable(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let lengths = lengths(device, SMALL, most(connection));
     for (round, len) in (0..500u64).zip(lengths.into_iter().cycle()) {
         let message = pattern(round, len);
@@ -250,8 +240,7 @@ pub fn payload_is_writable(device: &Device) {
 pub fn many_outstanding(device: &Device) {
     const COUNT: u64 = 8192;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for len in [64, most(connection)] {
         let mut message = pattern(1, len);
         for number in 0..COUNT {

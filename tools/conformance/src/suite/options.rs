@@ -85,8 +85,7 @@ pub fn alignment(device: &Device) {
 /// The report of a connection counts what went over it, and says how and why.
 pub fn counters(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     for number in 0..100 {
         a.send(connection, &[1; 70], number).expect("a send");
         world.message(1);
@@ -107,8 +106,7 @@ pub fn counters(device: &Device) {
 /// one it has got.
 pub fn report_of_a_broken_connection(device: &Device) {
     let (a, b) = (open_with(device, |options| options.disconnect_events = true), open(device));
-    let world = World::new([&a, &b]);
-    let (broken, _) = world.connect(0, 1, RO);
+    let (world, broken, _) = World::joined([&a, &b], RO);
     drop(world);
     b.close().expect("a close");
     let world = World::new([&a]);

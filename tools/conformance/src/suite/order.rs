@@ -50,8 +50,7 @@ fn exchange(world: &World<'_>, from: &Endpoint, connection: Connection) -> (Vec<
 /// RO: 10,000 messages arrive once and in order.
 pub fn reliable_ordered(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let (arrived, completed) = exchange(&world, &a, connection);
     assert!(arrived.iter().copied().eq(0..MESSAGES), "arrived out of order, twice, or not at all");
     assert!(completed.iter().copied().eq(0..MESSAGES), "completed out of order");
@@ -60,8 +59,7 @@ pub fn reliable_ordered(device: &Device) {
 /// RO: completions come in order even when some sends have to wait and lengths are mixed.
 pub fn completions_in_order(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let mut accepted = 0u64;
     // Nobody receives: at some time messages wait, long ones before short ones.
     while accepted < 2000 {
@@ -80,8 +78,7 @@ pub fn completions_in_order(device: &Device) {
 /// RU: 10,000 messages arrive exactly once.
 pub fn reliable_unordered(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableUnordered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableUnordered);
     let (mut arrived, mut completed) = exchange(&world, &a, connection);
     arrived.sort_unstable();
     completed.sort_unstable();
@@ -92,8 +89,7 @@ pub fn reliable_unordered(device: &Device) {
 /// UU: what arrives is intact and comes once; every send completes.
 pub fn unreliable(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::Unreliable);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::Unreliable);
     let (mut arrived, mut completed) = exchange(&world, &a, connection);
     completed.sort_unstable();
     assert!(completed.iter().copied().eq(0..MESSAGES), "not exactly one completion each");
@@ -106,8 +102,7 @@ pub fn unreliable(device: &Device) {
 /// Both sides send at once, as much as they may; each direction keeps its order.
 pub fn both_directions(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (to_b, to_a) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, to_b, to_a) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let most = most(to_b).min(most(to_a));
     let sides: [(&Endpoint, Connection); 2] = [(&a, to_b), (&b, to_a)];
     let (mut next, mut got) = ([0u64; 2], [0u64; 2]);

@@ -37,8 +37,7 @@ fn flood(world: &World<'_>, at: usize, connection: Connection, len: usize) -> u6
 pub fn nothing_is_lost(device: &Device) {
     for (attribute, len) in [(RO, 8), (RU, 40), (RO, 4000)] {
         let (a, b) = (open(device), open(device));
-        let world = World::new([&a, &b]);
-        let (connection, at_b) = world.connect(0, 1, attribute);
+        let (world, connection, at_b) = World::joined([&a, &b], attribute);
         let len = len.min(most(connection));
         b.pause(at_b).expect("a pause");
         let sent = flood(&world, 0, connection, len);
@@ -91,8 +90,7 @@ pub fn others_go_on(device: &Device) {
 pub fn at_any_moment(device: &Device) {
     const COUNT: u64 = 3000;
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 32));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     let mut random = fastrand::Rng::with_seed(7);
     let (mut sent, mut received) = (0, 0);
     let mut is_paused = false;
@@ -119,8 +117,7 @@ pub fn at_any_moment(device: &Device) {
 /// While a peer's messages wait, this side sends to it, and both reach the other's memory.
 pub fn this_side_goes_on(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     let of_b = Ranges::new(&b, &a, [Origin::Library; 2], 4096, Rights::READ_WRITE);
     b.pause(at_b).expect("a pause");
     flood(&world, 0, connection, 100);
@@ -139,8 +136,7 @@ pub fn this_side_goes_on(device: &Device) {
 pub fn death_is_told(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.disconnect_events = true));
     let at_b = {
-        let world = World::new([&a, &b]);
-        let (connection, at_b) = world.connect(0, 1, RO);
+        let (world, connection, at_b) = World::joined([&a, &b], RO);
         b.pause(at_b).expect("a pause");
         flood(&world, 0, connection, 100);
         at_b
@@ -184,8 +180,7 @@ pub fn ends_with_the_connection(device: &Device) {
 /// What cannot be paused is refused, and a second call changes nothing.
 pub fn refused(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     assert_eq!(a.pause(at_b), Err(PauseError::Disconnected), "a connection of another endpoint");
     b.resume(at_b).expect("it was not paused");
     b.pause(at_b).expect("a pause");
@@ -251,8 +246,7 @@ fn take(endpoint: &Endpoint, bytes: &[u8]) -> bool {
 pub fn large_messages_wait(device: &Device) {
     let (a, b) = (open(device), open(device));
     b.set_large_limit(16 << 20).expect("usable");
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     let memory = |number: u64| Memory::of_bytes(&Arc::new(HeapBytes::new(pattern(number, 300_000))));
     b.pause(at_b).expect("a pause");
     for number in 0..4 {

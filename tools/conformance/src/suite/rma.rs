@@ -46,8 +46,7 @@ fn complete(world: &World<'_>, a: &Endpoint, connection: Connection, rma: &Rma<'
 pub fn lengths_and_offsets(device: &Device) {
     const ROOM: usize = 80_000;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for origin in Origin::ALL {
         let ranges = Ranges::new(&a, &b, [origin; 2], ROOM, Rights::READ_WRITE);
         for len in [1, 2, 3, 7, 8, 9, 55, 56, 57, 63, 64, 65, 511, 4095, 4096, 4097, 8191, 8193, 65_535, 65_537] {
@@ -72,8 +71,7 @@ pub fn lengths_and_offsets(device: &Device) {
 
 fn large(device: &Device, flags: Flags) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for origin in Origin::ALL {
         for len in [1 << 20, (1 << 20) + 1, (3 << 20) - 5, 16 << 20, 64 << 20] {
             let ranges = Ranges::new(&a, &b, [origin; 2], len, Rights::READ_WRITE);
@@ -103,8 +101,7 @@ pub fn large_read(device: &Device) {
 pub fn both_origins(device: &Device) {
     const LEN: usize = (1 << 20) + 77;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for from in Origin::ALL {
         for to in Origin::ALL {
             let ranges = Ranges::new(&a, &b, [from, to], LEN, Rights::READ_WRITE);
@@ -123,8 +120,7 @@ pub fn both_origins(device: &Device) {
 pub fn freed_memory_is_kept(device: &Device) {
     const LEN: usize = 300_000;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let allocate = || SharedMemory::new(LEN).expect("memory of the library");
     let (source, target, back) = (allocate(), allocate(), allocate());
     source.write(0, &pattern(1, LEN));
@@ -163,8 +159,7 @@ fn while_a_word_changes(device: &Device, check: fn(u64, u64)) {
     /// Of the word that changes.
     const AT: usize = 2048;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for flags in [Flags::WRITE, Flags::READ] {
         let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, Rights::READ_WRITE);
         let (changing, arriving) =
@@ -239,8 +234,7 @@ pub fn message_after_data(device: &Device) {
 /// A read carries a message too: to the target, after the data were read. An empty message is one.
 pub fn message_after_read(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for (len, message) in [(8, &b"read"[..]), (100_000, b""), (3 << 20, b"all of it")] {
         let ranges = Ranges::new(&a, &b, [Origin::Program; 2], len, Rights::READ);
         ranges.target.write(0, &pattern(9, len));
@@ -282,8 +276,7 @@ pub fn fence_orders(device: &Device) {
 pub fn send_after_rma(device: &Device) {
     const LEN: usize = 3 << 20;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, Rights::READ_WRITE);
     for round in 0..20u64 {
         let flags = if round.is_multiple_of(2) { Flags::WRITE } else { Flags::READ };
@@ -304,8 +297,7 @@ pub fn send_after_rma(device: &Device) {
 /// SILENT gives no event, BLOCKING returns the status.
 pub fn silent_and_blocking(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 4 << 20, Rights::WRITE);
     for len in [8u64, 4 << 20] {
         ranges.source.write(0, &pattern(len, 4 << 20));
@@ -328,8 +320,7 @@ pub fn silent_and_blocking(device: &Device) {
 pub fn many_outstanding(device: &Device) {
     const COUNT: usize = 8192;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], COUNT * 16, Rights::READ_WRITE);
     for round in 0..2u64 {
         ranges.source.write(0, &pattern(round, COUNT * 16));
@@ -360,8 +351,7 @@ pub fn many_outstanding(device: &Device) {
 pub fn many_outstanding_with_message(device: &Device) {
     const COUNT: u64 = 8192;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 16 * COUNT as usize, Rights::READ_WRITE);
     for flags in [Flags::WRITE, Flags::READ] {
         ranges.source.write(0, &pattern(1, 16 * COUNT as usize));
@@ -399,8 +389,7 @@ pub fn to_itself(device: &Device) {
 /// After a disconnect RMA is refused and touches nothing.
 pub fn after_disconnect(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (_world, connection, _) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 64, Rights::READ_WRITE);
     ranges.source.write(0, &[1; 64]);
     a.disconnect(connection).expect("a disconnect");
@@ -413,8 +402,7 @@ pub fn after_disconnect(device: &Device) {
 /// The bytes that an RMA moves are counted where it began.
 pub fn counted(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 3 << 20, Rights::READ_WRITE);
     complete(&world, &a, connection, &ranges.rma(0, 0, 3 << 20), Flags::WRITE);
     complete(&world, &a, connection, &ranges.rma(0, 0, 100), Flags::READ);

@@ -68,8 +68,7 @@ pub fn serves_one_connection(device: &Device) {
 /// It serves one connection as the local side too.
 pub fn serves_one_locally(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (chosen, _) = world.connect(0, 1, RO);
+    let (world, chosen, _) = World::joined([&a, &b], RO);
     let (other, _) = world.connect(0, 1, RO);
     let local = a.register_for(chosen, vec![0; LEN], Rights::NONE).expect("a registration");
     let remote = b.register(vec![0; LEN], Rights::READ_WRITE).expect("a registration");

@@ -56,8 +56,7 @@ pub fn every_way_of_writing(device: &Device) {
 /// arrive as they were sent.
 pub fn in_the_order_of_sending(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for len in lengths(connection).into_iter().filter(|len| *len >= 8) {
         for round in 0..20_u64 {
             let first = round * 100;
@@ -82,8 +81,7 @@ pub fn in_the_order_of_sending(device: &Device) {
 /// otherwise; nothing is lost.
 pub fn behind_a_full_peer(device: &Device) {
     let (a, b) = (open(device), open_with(device, |options| options.recv_buffers = 16));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let (mut sent, mut kept) = (0_u64, None);
     // Until the send buffers are full.
     while sent < 100_000 {
@@ -117,8 +115,7 @@ pub fn behind_a_full_peer(device: &Device) {
 /// drops are there again.
 pub fn kept_and_dropped(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let len = most(connection).min(2000);
     let kept: Vec<_> = (0..200).map(|_| a.reserve(connection, len).expect("room")).collect();
     let local = a.register(vec![3; 100_000], Rights::NONE).expect("a registration");
@@ -144,8 +141,7 @@ pub fn kept_and_dropped(device: &Device) {
 /// No more rooms than send buffers, and none for a message that is too long or has nowhere to go.
 pub fn refused_rooms(device: &Device) {
     let (a, b) = (open_with(device, |options| options.send_buffers = 8), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     assert_eq!(a.reserve(connection, most(connection) + 1).err(), Some(SendError::TooLong));
     let mut rooms: Vec<_> = (0..8).map(|_| a.reserve(connection, 100).expect("room")).collect();
     assert_eq!(a.reserve(connection, 100).err(), Some(SendError::NoBuffers));
@@ -174,8 +170,7 @@ pub fn peer_goes_away(device: &Device) {
     for round in 0..10_u64 {
         let b = open(device);
         let rooms: Vec<_> = {
-            let world = World::new([&a, &b]);
-            let (connection, _) = world.connect(0, 1, RO);
+            let (world, connection, _) = World::joined([&a, &b], RO);
             let rooms = (0..3).map(|number| written(&a, connection, &pattern(number, 500))).collect();
             written(&a, connection, &pattern(round, 500)).send(7).expect("a send");
             assert_eq!((world.message(1), world.sent(0)), (pattern(round, 500), 7));

@@ -59,8 +59,7 @@ pub fn many_pollers(device: &Device) {
 pub fn many_senders(device: &Device) {
     const EACH: u64 = 2500;
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
             let a = &a;
@@ -117,8 +116,7 @@ pub fn many_rma(device: &Device) {
 /// An endpoint for one thread refuses every other one, and serves its own on.
 pub fn one_thread_only(device: &Device) {
     let (a, b) = (open_with(device, |options| set_threading(options, Threading::One)), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             assert_eq!(a.get_event().err(), Some(PollError::Unusable(Unusable::WrongThread)));
@@ -140,8 +138,7 @@ pub fn returned_by_another_thread_when_single(device: &Device) {
         options.recv_buffers = 16;
     });
     let a = open(device);
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for round in 0..100u64 {
         let events: Vec<_> = (0..16)
             .map(|_| {
@@ -167,8 +164,7 @@ pub fn open_and_close(device: &Device) {
             scope.spawn(move || {
                 for round in 0..20u64 {
                     let (a, b) = (open(device), open(device));
-                    let world = World::new([&a, &b]);
-                    let (connection, _) = world.connect(0, 1, RO);
+                    let (world, connection, _) = World::joined([&a, &b], RO);
                     a.send(connection, &pattern(thread * 100 + round, 500), Notify::OnFailure(0)).expect("a send");
                     assert_eq!(world.message(1), pattern(thread * 100 + round, 500));
                 }

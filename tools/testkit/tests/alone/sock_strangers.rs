@@ -13,8 +13,7 @@ fn requests_of_two_hundred_local_ports_leave_peers_their_slots() {
     let device = device_of("sock", &[("ip", "127.0.0.1")]);
     let server = open_with(&device, |options| options.recv_buffers = 256);
     let friend = open(&device);
-    let world = World::new([&friend, &server]);
-    let (to_server, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, to_server, _) = World::joined([&friend, &server], Attribute::ReliableOrdered);
     let mut attacker = Peer::spawn(PROGRAM, "strangers", &[server.uri()]);
     assert_eq!(attacker.line_while(|| world.step()), "asked");
     world.until("a request", || world.waiting(1, EventKind::ConnectRequest) > 0);

@@ -22,8 +22,7 @@ fn devices() -> Vec<Device> {
 /// A transfer between these fails; afterwards the connection carries messages and other transfers.
 fn fails(device: &Device, ranges: [Memory; 2], flags: Flags) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let [local, remote] = ranges;
     let local = a.register_memory(local, Rights::NONE).expect("a registration");
     let remote = b.register_memory(remote, Rights::READ_WRITE).expect("a registration");

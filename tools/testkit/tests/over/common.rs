@@ -133,8 +133,7 @@ pub(crate) fn nothing_is_left(device: &Device) {
     let round = || {
         let (a, b) = (open(device), open(device));
         let handle = b.handle().expect("a handle");
-        let world = World::new([&a, &b]);
-        let (connection, _) = world.connect(0, 1, RO);
+        let (world, connection, _) = World::joined([&a, &b], RO);
         a.send(connection, b"sleeper", Notify::OnFailure(0)).expect("a send");
         // Its watcher has a thread from now on.
         while !cci_conformance::readable(&handle, LIMIT) || drain(&b) == 0 {}

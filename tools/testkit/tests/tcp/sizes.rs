@@ -59,8 +59,7 @@ fn checked_and_unchecked_endpoints_meet() {
     for (client, server) in keys.iter().flat_map(|client| keys.map(|server| (*client, server))) {
         let device = |check| device_of("tcp", &[("ip", "127.0.0.1"), ("check", check)]);
         let (a, b) = (open(&device(client)), open(&device(server)));
-        let world = World::new([&a, &b]);
-        let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+        let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
         let path = a.report(connection).expect("open").rma_path;
         assert_eq!(path.contains("checked"), client == "always", "{path}");
         for len in [1, 8, 4096, 4097, 65_536, 65_537, 3_000_000] {

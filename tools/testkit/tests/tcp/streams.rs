@@ -51,8 +51,7 @@ fn the_smaller_number_of_both_sides_counts() {
         ("1", "4", "cubic", ", 1 of 4 streams"),
     ] {
         let (a, b) = (endpoint(client), endpoint(server));
-        let world = World::new([&a, &b]);
-        let (connection, accepted) = world.connect(0, 1, RO);
+        let (world, connection, accepted) = World::joined([&a, &b], RO);
         until_streams(&world, 0, connection, there);
         until_streams(&world, 1, accepted, back);
         let ([source, target], len) = ([memory(&a, LONG), memory(&b, LONG)], LONG);

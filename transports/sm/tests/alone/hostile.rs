@@ -18,8 +18,7 @@ fn frames_for_unknown_connections_are_counted_in_the_report() {
     let _alone = alone();
     let (endpoint, honest) = (open(&sm_device()), open(&sm_device()));
     let hello = learn(&honest, 98_700);
-    let world = World::new([&endpoint, &honest]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&endpoint, &honest], RO);
     let strays = || endpoint.report(connection).expect("open").strays;
     assert_eq!(strays(), 0);
     let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
@@ -346,8 +345,7 @@ fn hostile_large_messages() {
     // An honest message first, so that its memory is there to be used again.
     let sender = open(&sm_device());
     {
-        let honest = World::new([&sender, &endpoint]);
-        let (connection, _) = honest.connect(0, 1, Attribute::ReliableOrdered);
+        let (honest, connection, _) = World::joined([&sender, &endpoint], Attribute::ReliableOrdered);
         let secret = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![b's'; 50_000])));
         sender.send_large(connection, &secret, 1).expect("a send");
         assert_eq!(honest.message(1), vec![b's'; 50_000]);

@@ -14,8 +14,7 @@ fn transfers_past_the_caches_arrive_whole_and_touch_nothing_beside() {
     let _alone = alone();
     let len = usize::try_from(cci_mem::streaming::threshold()).expect("a length") + 77;
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let bytes = pattern(3, len);
     // Another way would not copy past the caches.
     let path = a.report(connection).expect("open").rma_path;
@@ -54,8 +53,7 @@ fn first_use_of_library_memory_takes_few_page_faults() {
     const LEN: usize = 32 << 20;
     const FEW: usize = LEN / 4096 / 4;
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let bytes = pattern(4, LEN);
     let [near, far] = [0; 2].map(|_: u8| SharedMemory::new(LEN).expect("memory of the library"));
     let before = page_faults();

@@ -142,8 +142,7 @@ fn closing_a_connection_leaves_the_read_of_another_alone() {
 fn message_does_not_overtake_the_accept() {
     let _alone = alone();
     let (a, b) = (open(&relaying()), open(&relaying()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let (_read, local) = registered(&a, LONG, Rights::NONE);
     let (_target, remote) = registered(&b, LONG, Rights::READ_WRITE);
     a.connect(&Connect::to(b.uri()).context(5)).expect("a connect");
@@ -170,8 +169,7 @@ fn message_does_not_overtake_the_accept() {
 fn unanswered_requests_do_not_use_up_the_slots_of_a_lane() {
     let _alone = alone();
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for number in 0..5 {
         a.connect(&Connect::to(b.uri()).payload(&[1; 100]).context(number)).expect("a connect");
     }
@@ -209,8 +207,7 @@ fn violation_ends_every_waiting_operation_once() {
 fn events_of_a_closed_connection_name_it() {
     let _alone = alone();
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     // More than a ring has entries, so that some are done and some wait when the connection is
     // closed.
     for number in 0..300 {
@@ -229,8 +226,7 @@ fn events_of_a_closed_connection_name_it() {
 fn kept_event_does_not_name_a_later_connection() {
     let _alone = alone();
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     b.send(at_b, b"hi", Notify::OnFailure(0)).expect("a send");
     let kept = world.next(0, EventKind::Recv);
     let named = || -> Connection { kept.connection().expect("a message has a connection") };

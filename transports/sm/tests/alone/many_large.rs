@@ -12,8 +12,7 @@ fn nothing_waits_for_large_messages_that_wait_for_memory() {
     let _alone = alone();
     let (a, b) = (open(&sm_device()), open(&sm_device()));
     b.set_large_limit(LEN as u64).expect("usable");
-    let world = World::new([&a, &b]);
-    let (first, _) = world.connect(0, 1, Attribute::ReliableUnordered);
+    let (world, first, _) = World::joined([&a, &b], Attribute::ReliableUnordered);
     let (second, _) = world.connect(0, 1, Attribute::ReliableOrdered);
     for number in 0..COUNT {
         let message = Memory::of_bytes(&Arc::new(HeapBytes::new(pattern(number, LEN))));

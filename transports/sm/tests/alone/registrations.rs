@@ -97,8 +97,7 @@ fn stopped_writer_never_writes_after_deregister() {
 fn copies_across_unmapped_pages_fail() {
     let _alone = alone();
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (world, connection, _) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let mut cut = PrivateMemory::new(8 << 20);
     let whole = Origin::Program.allocate(8 << 20);
     whole.write(0, &pattern(1, 8 << 20));

@@ -28,8 +28,7 @@ fn until_ended(world: &World<'_>, import: &Import) {
 #[test]
 fn memory_is_one() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (_world, connection, _) = World::joined([&a, &b], RO);
     let memory = shared();
     let registered = register(&b, &memory, Rights::READ_WRITE);
     let import = a.import(connection, registered.handle()).expect("it is mapped");
@@ -72,8 +71,7 @@ fn handle_rights_and_connection_are_checked() {
 /// How the owner, or the end of the connection, ends an import.
 fn ends(end: impl FnOnce(Registration<Arc<SharedMemory>>, &Endpoint, Connection)) {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, RO);
+    let (world, connection, at_b) = World::joined([&a, &b], RO);
     let memory = shared();
     // Another registration keeps the memory announced.
     let other = register(&b, &memory, Rights::READ);
@@ -134,8 +132,7 @@ fn closed_owner_wakes_a_sleeper() {
 #[test]
 fn an_end_that_crosses_the_import_is_told() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let memory = shared();
     let _other = register(&b, &memory, Rights::READ);
     let registered = register(&b, &memory, Rights::READ);
@@ -150,8 +147,7 @@ fn an_end_that_crosses_the_import_is_told() {
 #[test]
 fn an_import_outlives_its_endpoint() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let memory = shared();
     let registered = register(&b, &memory, Rights::READ);
     let [closed, disconnected] = [(); 2].map(|()| a.import(connection, registered.handle()).expect("it is mapped"));

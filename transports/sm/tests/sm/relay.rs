@@ -20,8 +20,7 @@ const EXCEPTIONS: [(&str, &str); 0] = [];
 #[test]
 fn the_way_is_visible() {
     let (a, b) = (open(&relaying()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, at_b) = world.connect(0, 1, Attribute::ReliableOrdered);
+    let (_world, connection, at_b) = World::joined([&a, &b], Attribute::ReliableOrdered);
     let report = a.report(connection).expect("open");
     assert!(report.rma_path.contains("slots"), "{}", report.rma_path);
     assert!(report.why.contains("rma=segment"), "{}", report.why);

@@ -247,8 +247,7 @@ fn start_afresh(device: &Device) {
     let context = Context::new().expect("a context of the child's own");
     assert!(!context.devices().is_empty());
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     exchange(&world, [&a, &b], connection, 50);
 }
 
@@ -262,8 +261,7 @@ fn ended_well(child: Pid) -> bool {
 /// undisturbed.
 pub(crate) fn fork(device: &Device) {
     let (a, b) = (open(device), open(device));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     let memory = Origin::Program.allocate(64);
     let handle = a.register_memory(memory.memory(), Rights::READ_WRITE).expect("a registration");
     let os_handle = b.handle().expect("a handle");
@@ -304,8 +302,7 @@ pub(crate) fn fork(device: &Device) {
 /// notice.
 pub(crate) fn fork_silently() {
     let (a, b) = (open(&sm_device()), open(&sm_device()));
-    let world = World::new([&a, &b]);
-    let (connection, _) = world.connect(0, 1, RO);
+    let (world, connection, _) = World::joined([&a, &b], RO);
     for round in 0..30 {
         let Some(child) = fork_process() else {
             match round % 3 {
