@@ -1,8 +1,8 @@
 //! Codes that a standard has numbered, each with a sentence.
 
 /// Declares an enumeration of codes, whose numbers have this type, with the text of each: `ALL`,
-/// `code`, `from_code`, `text`, and `Display` and `Error` by the text. Each variant has its
-/// documentation.
+/// `code`, `from_code`, `text`, `c_text` for C programs, and `Display` and `Error` by the text. The
+/// text is the documentation of its variant, behind what else it has.
 ///
 /// # Example
 ///
@@ -10,14 +10,12 @@
 /// cci_ground::codes! {
 ///     /// Why a call was refused.
 ///     Refusal: u32:
-///     /// All places are taken.
 ///     Full = 1 => "all places are taken; free one",
-///     /// Nobody has the name.
 ///     Unknown = 7 => "nobody has this name; correct it",
 /// }
 /// assert_eq!((Refusal::Full.code(), Refusal::from_code(7)), (1, Some(Refusal::Unknown)));
 /// assert_eq!((Refusal::Full.to_string(), Refusal::ALL.len()), ("all places are taken; free one".into(), 2));
-/// assert_eq!(Refusal::from_code(2), None);
+/// assert_eq!((Refusal::Unknown.c_text(), Refusal::from_code(2)), (c"nobody has this name; correct it", None));
 /// ```
 #[macro_export]
 macro_rules! codes {
@@ -29,7 +27,7 @@ macro_rules! codes {
         #[repr($number)]
         #[expect(clippy::exhaustive_enums, reason = "the codes are those of a standard")]
         pub enum $name {
-            $($(#[$inner])* $variant = $code,)+
+            $($(#[$inner])* #[doc = $text] $variant = $code,)+
         }
 
         impl $name {
@@ -53,6 +51,18 @@ macro_rules! codes {
             pub const fn text(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
+                }
+            }
+
+            /// Returns the text of the code, which C programs may keep.
+            #[must_use]
+            pub const fn c_text(self) -> &'static std::ffi::CStr {
+                let text = match self {
+                    $(Self::$variant => concat!($text, "\0"),)+
+                };
+                match std::ffi::CStr::from_bytes_with_nul(text.as_bytes()) {
+                    Ok(text) => text,
+                    Err(_) => c"",
                 }
             }
         }

@@ -13,53 +13,29 @@ cci_ground::codes! {
     /// assert_eq!(Error::QueueEmpty.to_string(), "the event queue is empty; wait for it, or poll again");
     /// ```
     Error: i32:
-    /// No such entry of the access control table.
     AccessIndex = 1 => "no such entry of the access control table; name one up to max_ac_index",
-    /// Events were lost before the one that came with this code.
     EventsDropped = 2 => "events were lost before this one; allocate a longer event queue, or read it sooner",
-    /// The event queue is empty.
     QueueEmpty = 3 => "the event queue is empty; wait for it, or poll again",
-    /// No such event queue.
     Queue = 4 => "no such event queue; was it freed?",
-    /// The interface could not be opened.
     Failed = 5 => "the network interface cannot be opened; look at the devices in the output of cci info",
-    /// No such object.
     Handle = 6 => "no such object; was it freed, or is it of another kind?",
-    /// No such interface.
     Interface = 7 => "no such interface; name the default one",
-    /// The memory descriptor is not legal.
     IllegalMemory = 8 => "the memory descriptor is not legal; check start, length, the number of its parts, and the region",
-    /// No such memory descriptor, or it is inactive.
     Memory = 9 => "no such memory descriptor, or it is inactive; was it unlinked, or is its threshold 0?",
-    /// Operations of the memory descriptor are pending.
     MemoryInUse = 10 => "operations of the memory descriptor are pending; wait for their events",
-    /// The memory descriptor was not changed.
     NoUpdate = 11 => "the memory descriptor was not changed; read the events of the queue first",
-    /// No such match entry.
     Entry = 12 => "no such match entry; was it unlinked?",
-    /// The match entry has a memory descriptor, or operations of it are pending.
     EntryInUse = 13 => "the match entry has a memory descriptor in use; unlink that, or wait for its events",
-    /// The match list has as many entries as may be.
     ListTooLong = 14 => "the match list has max_me_list entries; ask for more when the interface is opened",
-    /// No such network interface.
     Network = 15 => "no such network interface; was it closed?",
-    /// The library is not initialised.
     NotInitialised = 16 => "the library is not initialised in this process; call PtlInit and PtlNIInit",
-    /// A table is full.
     NoSpace = 17 => "a table of the interface is full; free entries, or ask for more when it is opened",
-    /// The process number is out of range, or another process has it.
     ProcessNumber = 18 => "the process number is out of range, or another process has it; choose another one",
-    /// No such process can be a target.
     Process = 19 => "no such process can be a target; name its nid and pid, without wildcards",
-    /// Each portal index has a match entry.
     TableFull = 20 => "each portal index has a match entry; name an index, or unlink entries",
-    /// No such portal index.
     PortalIndex = 21 => "no such portal index; name one up to max_pt_index",
-    /// A pointer leads nowhere.
     Address = 22 => "a pointer leads nowhere; pass the address of a variable",
-    /// No such status register.
     Register = 23 => "no such status register; name one that the header defines",
-    /// The library has failed inside.
     Unknown = 24 => "the library has failed inside; report it as a bug",
 }
 

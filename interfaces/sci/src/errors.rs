@@ -14,51 +14,28 @@ cci_ground::codes! {
     /// assert_eq!(Error::from_code(0x4000_090c), Some(Error::NoSuchSegment));
     /// ```
     Error: u32:
-    /// Something still uses the object.
     Busy = 0x4000_0900 => "the object is in use; end its windows, sequences and connections first",
-    /// No room.
     NoSpace = 0x4000_0904 => "no memory or no descriptor is left; free some, or ask for less",
-    /// A node of another host, which this one cannot reach.
     NotImplemented = 0x4000_0907 => "this is not implemented, or this host is not open to other hosts; set CCI_LISTEN to network, or name a device with an address",
-    /// The time is over.
     Timeout = 0x4000_090a => "the time is over; wait longer, or see that the other program runs",
-    /// A range outside of the object.
     OutOfRange = 0x4000_090b => "the range lies outside of the object; pass a smaller offset or length",
-    /// No such segment, or no such interrupt: SISCI has one number for both.
     NoSuchSegment = 0x4000_090c => "the node has no such segment or interrupt, or it is not available; connect again once its owner has made it available",
-    /// A node number that no node can have.
     IllegalNode = 0x4000_090d => "no node can have this number; name one from 1 to 65535",
-    /// The owner's answer does not fit.
     ConnectionRefused = 0x4000_090e => "the owner has answered something else than a connection; see that both sides have this release",
-    /// The connection to the segment is no more.
     SegmentNotConnected = 0x4000_090f => "the connection to the segment is no more; connect again",
-    /// An offset that is not aligned.
     OffsetAlignment = 0x4000_0911 => "the offset is not a multiple of the size of the value; align it, or copy bytes",
-    /// An argument out of range.
     IllegalParameter = 0x4000_0912 => "an argument is out of range; a segment has 1 byte at least, a queue 1 entry",
-    /// The queue is full.
     MaxEntries = 0x4000_0913 => "the queue has as many transfers as it was made for; post it, or make a longer one",
-    /// The segment was not prepared.
     SegmentNotPrepared = 0x4000_0914 => "the segment is not prepared; prepare it first",
-    /// Not in this state.
     IllegalOperation = 0x4000_0916 => "the object is in another state, or a callback waits; reset the queue, or wait on a thread of the program",
-    /// Another process of the node has the id.
     SegmentIdUsed = 0x4000_0918 => "the node has another segment or interrupt of this number; name another one",
-    /// The system refuses something.
     System = 0x4000_0919 => "the system refuses the call; look at the output of cci doctor",
-    /// The wait was ended.
     Cancelled = 0x4000_091a => "the object was removed while a call waited for it",
-    /// The other side is gone.
     NotConnected = 0x4000_091b => "the owner of the interrupt is gone; connect again",
-    /// Too much was sent.
     Overflow = 0x4000_091f => "the queue of the interrupt is full; trigger again once its owner has taken some",
-    /// The host is closed, or belongs to the parent process.
     NotInitialized = 0x4000_0920 => "the host is closed, or this is a forked child; open one here",
-    /// Not allowed.
     Access = 0x4000_0921 => "the object may not be used so: it is mapped for reading, or of another user",
-    /// No such node.
     NoSuchNode = 0x4000_0a00 => "no node has this number; enter it into the file that SCI_NODES names",
-    /// The owner does not answer.
     NodeNotResponding = 0x4000_0a02 => "the process that owns the object cannot be reached; see that it runs",
 }
 
