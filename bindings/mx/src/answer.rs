@@ -1,7 +1,7 @@
 //! What calls return, and error handlers.
 
 use cci_mx::Error;
-use std::ffi::{c_char, c_uint};
+use std::ffi::{CStr, c_char, c_uint};
 use std::io::Write;
 
 /// Codes that the engine does not have.
@@ -27,14 +27,14 @@ pub(crate) type Answer = Result<(), Refusal>;
 pub(crate) const NULL: Refusal = Refusal(BAD_BAD_BAD);
 
 /// The text of a code.
-pub(crate) fn text_of(code: u32) -> &'static str {
+pub(crate) fn text_of(code: u32) -> &'static CStr {
     match code {
-        0 => "success",
-        BAD_BAD_BAD => "a pointer is NULL; pass the address of a variable",
-        ALREADY_INITIALIZED => "the library is initialised already; call mx_init once before mx_finalize",
-        NOT_INITIALIZED => "the library is not initialised in this process; call mx_init",
-        DEVICE_CYCLE => "the device uses another library, which may be this one; name another device by CCI_MX_DEVICE",
-        code => Error::from_code(code).map_or("no code of MX", Error::text),
+        0 => c"success",
+        BAD_BAD_BAD => c"a pointer is NULL; pass the address of a variable",
+        ALREADY_INITIALIZED => c"the library is initialised already; call mx_init once before mx_finalize",
+        NOT_INITIALIZED => c"the library is not initialised in this process; call mx_init",
+        DEVICE_CYCLE => c"the device uses another library, which may be this one; name another device by CCI_MX_DEVICE",
+        code => Error::from_code(code).map_or(c"no code of MX", Error::c_text),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) type ErrorHandler = unsafe extern "C" fn(*mut c_char, c_uint) -> c_ui
 #[expect(clippy::disallowed_methods, reason = "MX promises that this handler ends the program")]
 pub(crate) unsafe extern "C" fn MX_ERRORS_ARE_FATAL(text: *mut c_char, code: c_uint) -> c_uint {
     // SAFETY: it leads to a text with its end.
-    let text = unsafe { std::ffi::CStr::from_ptr(text) };
+    let text = unsafe { CStr::from_ptr(text) };
     let line = format!("{} (code {code})\n", text.to_string_lossy());
     // Nothing is left to be done where that fails.
     let _ = std::io::stderr().write_all(line.as_bytes());

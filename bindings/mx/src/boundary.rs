@@ -2,20 +2,15 @@
 
 use crate::answer::{Answer, MX_ERRORS_ARE_FATAL, Refusal, text_of};
 use crate::registry::{End, Registry, registry};
+use cci_ground::caught;
 use cci_mx::Error;
 use std::ffi::{CString, c_uint};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Runs a call. `call` is its name, and `end` the endpoint whose error handler is asked.
 #[inline]
 pub(crate) fn answer(call: &str, end: Option<&Arc<End>>, act: impl FnOnce() -> Answer) -> c_uint {
-    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        Err(Error::Failure.into())
-    });
-    match done {
+    match caught(act, || Err(Error::Failure.into())) {
         Ok(()) => 0,
         Err(Refusal(code)) => report(call, end, code),
     }
@@ -26,7 +21,7 @@ pub(crate) fn answer(call: &str, end: Option<&Arc<End>>, act: impl FnOnce() -> A
 fn report(call: &str, end: Option<&Arc<End>>, code: u32) -> c_uint {
     let own = end.and_then(|end| end.handler);
     let handler = own.or_else(|| registry().ok().map(Registry::handler)).unwrap_or(MX_ERRORS_ARE_FATAL);
-    let text = CString::new(format!("{call}: {}", text_of(code))).unwrap_or_default();
+    let text = CString::new(format!("{call}: {}", text_of(code).to_string_lossy())).unwrap_or_default();
     // SAFETY: a handler of the program, or one of those below; the text lives until it returns.
     unsafe { handler(text.as_ptr().cast_mut(), code) }
 }

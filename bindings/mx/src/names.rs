@@ -136,28 +136,12 @@ pub(crate) fn context(of: CAddress, context: Out<'_, *mut c_void>) -> Answer {
     context.give(std::ptr::with_exposed_provenance_mut(found), NULL)
 }
 
-/// Texts that never end, by code.
-fn lasting(texts: impl Iterator<Item = (u32, &'static str)>) -> Vec<(u32, std::ffi::CString)> {
-    texts.filter_map(|(code, text)| Some((code, std::ffi::CString::new(text).ok()?))).collect()
-}
-
-/// One of these, or the text behind them.
-fn look_up(all: &'static [(u32, std::ffi::CString)], code: u32, none: &'static CStr) -> *const c_char {
-    all.iter().find(|(of, _)| *of == code).map_or(none.as_ptr(), |(_, text)| text.as_ptr())
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn mx_strerror(code: c_uint) -> *const c_char {
-    static ALL: std::sync::OnceLock<Vec<(u32, std::ffi::CString)>> = std::sync::OnceLock::new();
-    use crate::answer::{ALREADY_INITIALIZED, BAD_BAD_BAD, DEVICE_CYCLE, NOT_INITIALIZED};
-    let own = [0, BAD_BAD_BAD, ALREADY_INITIALIZED, NOT_INITIALIZED, DEVICE_CYCLE];
-    let codes = own.into_iter().chain(Error::ALL.iter().map(|of| of.code()));
-    look_up(ALL.get_or_init(|| lasting(codes.map(|code| (code, text_of(code))))), code, c"no code of MX")
+    text_of(code).as_ptr()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn mx_strstatus(code: c_uint) -> *const c_char {
-    static ALL: std::sync::OnceLock<Vec<(u32, std::ffi::CString)>> = std::sync::OnceLock::new();
-    let texts = Code::ALL.iter().map(|of| (of.code(), of.text()));
-    look_up(ALL.get_or_init(|| lasting(texts)), code, c"no status of MX")
+    Code::from_code(code).map_or(c"no status of MX", Code::c_text).as_ptr()
 }

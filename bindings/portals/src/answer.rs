@@ -1,8 +1,8 @@
 //! What calls return, and the boundary that no panic crosses.
 
+use cci_ground::caught;
 use cci_portals::Error;
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Of the Cray dialect: the interface is open, and its handle was given.
 pub(crate) const IFACE_DUP: c_int = 25;
@@ -29,12 +29,7 @@ pub(crate) type Answer = Result<(), Refusal>;
 /// Runs a call.
 #[inline]
 pub(crate) fn answer(act: impl FnOnce() -> Answer) -> c_int {
-    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        Err(Refusal::Error(Error::Unknown))
-    });
-    match done {
+    match caught(act, || Err(Refusal::Error(Error::Unknown))) {
         Ok(()) => 0,
         Err(Refusal::Error(why)) => why.code(),
         Err(Refusal::Duplicate) => IFACE_DUP,

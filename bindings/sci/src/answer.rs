@@ -1,9 +1,9 @@
 //! What calls return, and the boundary that no panic crosses.
 
+use cci_ground::caught;
 use cci_mem::arguments::Out;
 use cci_sci::Error;
-use std::ffi::{CStr, c_char, c_int, c_uint};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ffi::{c_char, c_int, c_uint};
 
 /// Why a call was refused: a code of SISCI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,7 @@ pub(crate) type Answer<R> = Result<R, Refusal>;
 /// Runs a call, and writes its code.
 #[inline]
 pub(crate) fn answer<R>(error: Code<'_>, otherwise: R, act: impl FnOnce() -> Answer<R>) -> R {
-    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        Err(Error::System.into())
-    });
-    let (result, code) = match done {
+    let (result, code) = match caught(act, || Err(Error::System.into())) {
         Ok(result) => (result, 0),
         Err(Refusal(code)) => (otherwise, code),
     };
@@ -78,11 +73,7 @@ impl<T> Otherwise for *mut T {
 /// Runs a call: no panic crosses it, even of one that does not use [`answer`].
 #[inline]
 pub(crate) fn guarded<R: Otherwise>(act: impl FnOnce() -> R) -> R {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        R::OTHERWISE
-    })
+    caught(act, || R::OTHERWISE)
 }
 
 unsafe extern "C-unwind" {
@@ -161,13 +152,8 @@ texts! {
 
 /// The text of a code, which stays.
 pub(crate) fn error_string(code: c_uint) -> *const c_char {
-    static ENGINE: std::sync::LazyLock<Vec<(c_uint, std::ffi::CString)>> = std::sync::LazyLock::new(|| {
-        let text = |why: &Error| (why.code(), std::ffi::CString::new(why.text()).unwrap_or_default());
-        Error::ALL.iter().map(text).collect()
-    });
     if let Some(text) = own_text(code) {
         return text.as_ptr().cast();
     }
-    let found = ENGINE.iter().find(|(of, _)| *of == code);
-    found.map_or(c"no code of SISCI".as_ptr(), |(_, text)| CStr::as_ptr(text))
+    Error::from_code(code).map_or(c"no code of SISCI", Error::c_text).as_ptr()
 }

@@ -1,8 +1,8 @@
 //! What calls return, and the boundary that no panic crosses.
 
+use cci_ground::caught;
 use cci_via::Error;
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) const NOT_DONE: c_int = 1;
 pub(crate) const DESCRIPTOR_ERROR: c_int = 11;
@@ -37,10 +37,5 @@ pub(crate) const RESOURCE: c_int = 3;
 /// Runs a call.
 #[inline]
 pub(crate) fn answer(act: impl FnOnce() -> Answer) -> c_int {
-    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        Err(RESOURCE)
-    });
-    done.err().unwrap_or(0)
+    caught(act, || Err(RESOURCE)).err().unwrap_or(0)
 }

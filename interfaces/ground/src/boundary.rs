@@ -1,0 +1,20 @@
+//! The boundary to C programs, which no panic crosses.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs a call of a C program, or what stands for a call that has panicked.
+///
+/// # Example
+///
+/// ```
+/// let code = cci_ground::caught(|| std::panic::resume_unwind(Box::new(())), || 7);
+/// assert_eq!(code, 7);
+/// ```
+#[inline]
+pub fn caught<R>(call: impl FnOnce() -> R, otherwise: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        otherwise()
+    })
+}
