@@ -13,10 +13,11 @@ mod sys {
     use rustix::thread::futex::{Flags, Timespec, wait as futex_wait, wake};
     use std::time::Duration;
 
-    /// `limit`: below a second.
     pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Duration) {
-        // Woken, value changed, or a signal: the caller looks again in every case.
-        let limit = Timespec { tv_sec: 0, tv_nsec: limit.subsec_nanos().into() };
+        // Woken, value changed, or a signal: the caller looks again in every case. 2^32 s are for
+        // ever.
+        let seconds = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
+        let limit = Timespec { tv_sec: seconds.into(), tv_nsec: limit.subsec_nanos().into() };
         let _ = futex_wait(word, Flags::PRIVATE, expected, Some(&limit));
     }
 

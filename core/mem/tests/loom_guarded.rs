@@ -3,7 +3,7 @@
 #![cfg(loom)]
 
 use cci_mem::barrier::{Pairing, break_heavy, leave};
-use cci_mem::guarded::{Guarded, Threading};
+use cci_mem::guarded::{Guarded, Sleepers, Threading};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
@@ -140,4 +140,54 @@ fn a_biased_value_handed_over_has_one_guard() {
         add(value, Some(Threading::One));
     };
     model(Pairing::Asymmetric, 2, here, enter_once, None);
+}
+
+/// One thread sleeps until the other one has changed the value.
+fn sleep_until_changed(pairing: Pairing, sleep: fn(&Value, &Sleepers)) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(move || {
+        let shared = Arc::new((Guarded::new(UnsafeCell::new(0), pairing), Sleepers::new()));
+        let other = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            let guard = other.0.enter().expect("for many threads");
+            // SAFETY: the guard is the only one; loom checks it.
+            guard.with_mut(|at| unsafe { *at = 1 });
+            other.1.wake_all();
+            drop(guard);
+            leave();
+        });
+        sleep(&shared.0, &shared.1);
+        leave();
+        thread.join().expect("the other ends");
+    });
+}
+
+fn is_changed(guard: &UnsafeCell<u32>) -> bool {
+    // SAFETY: the caller has the guard, which is the only one; loom checks it.
+    guard.with(|at| unsafe { *at }) == 1
+}
+
+#[test]
+fn no_sleeper_misses_a_change() {
+    for pairing in [Pairing::Symmetric, Pairing::Asymmetric] {
+        sleep_until_changed(pairing, |value, sleepers| {
+            let mut guard = value.enter().expect("for many threads");
+            while !is_changed(&guard) {
+                sleepers.sleep(guard, None);
+                guard = value.enter().expect("for many threads");
+            }
+        });
+    }
+}
+
+/// The mutant: the count of wake-ups is read once the guard is dropped.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_sleep_that_begins_without_the_guard_is_caught() {
+    sleep_until_changed(Pairing::Symmetric, |value, sleepers| {
+        while !is_changed(&value.enter().expect("for many threads")) {
+            sleepers.sleep((), None);
+        }
+    });
 }

@@ -1,41 +1,44 @@
 //! Where threads sleep until another one has changed what a lock guards.
 
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use crate::futex;
+use crate::sync::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-/// Threads that sleep until another one has changed what a [`super::Guarded`] value is. A condition
-/// variable needs a mutex of its own for that, since theirs is no mutex of the standard library.
+/// Threads that sleep until another one has changed what a [`super::Guarded`] value is. They sleep
+/// on a word and take no lock but that of the value, for which all that are woken come.
 #[derive(Debug, Default)]
 pub struct Sleepers {
-    /// Counts wake-ups. Locked with the guard held, and never the other way round.
-    epoch: Mutex<u64>,
-    changed: Condvar,
+    /// Counts wake-ups; changes with the guard held. Whoever reads it with the guard held sleeps
+    /// only until the next one.
+    epoch: AtomicU32,
 }
 
 impl Sleepers {
     /// None yet.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { epoch: Mutex::new(0), changed: Condvar::new() }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Drops the guard, and sleeps until the next wake-up, at most for `left`. A wake-up by whoever
     /// has the guard after this thread is not missed.
     pub fn sleep<G>(&self, guard: G, left: Option<Duration>) {
-        let epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = *epoch;
+        let seen = self.epoch.load(Ordering::Relaxed);
         drop(guard);
-        let is_asleep = |now: &mut u64| *now == seen;
-        match left {
-            Some(left) => drop(self.changed.wait_timeout_while(epoch, left, is_asleep)),
-            None => drop(self.changed.wait_while(epoch, is_asleep)),
+        // A limit beyond the clock is none.
+        let until = left.and_then(|left| Instant::now().checked_add(left));
+        let mut left = left;
+        // The guard has what the others wrote.
+        while self.epoch.load(Ordering::Relaxed) == seen && left.is_none_or(|left| !left.is_zero()) {
+            futex::wait(&self.epoch, seen, left.unwrap_or(Duration::MAX));
+            left = until.map(|until| until.saturating_duration_since(Instant::now()));
         }
     }
 
-    /// Wakes all that sleep.
+    /// Wakes all that sleep, with the guard held.
     #[cold]
     pub fn wake_all(&self) {
-        *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.changed.notify_all();
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+        futex::wake_all(&self.epoch);
     }
 }
