@@ -2,7 +2,7 @@
 
 use crate::sleep::{readable, sleep_until_ready};
 use cci::{Endpoint, OpenError, Sleeper};
-use cci_mem::barrier::prepare;
+use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::descriptors;
 use cci_mem::guarded::{Guard, Guarded, Sleepers};
 use rustix::event::PollFd;
@@ -28,6 +28,10 @@ const FAILED_PAUSE: Duration = Duration::from_millis(10);
 /// }
 /// ```
 pub trait Changing {
+    /// Whether a thread of the interface has the lock in turn with those of the program. Then it
+    /// has no bias, whose ends would cost more than it saves.
+    const ALTERNATES: bool = false;
+
     /// Returns another number once something has changed that a wait may be for.
     fn changes(&self) -> u64;
 
@@ -128,7 +132,8 @@ impl<S: Changing> Driven<S> {
     pub fn new(endpoint: Endpoint, state: S) -> Result<Self, OpenError> {
         let wake = descriptors::eventfd(0)
             .map_err(|source| OpenError::system("no descriptor for the threads of an interface", source))?;
-        let state = Guarded::new(Held { state, has_sleeper: false, until: None, waiters: 0 }, prepare());
+        let pairing = if S::ALTERNATES { Pairing::Symmetric } else { prepare() };
+        let state = Guarded::new(Held { state, has_sleeper: false, until: None, waiters: 0 }, pairing);
         Ok(Self { endpoint, state, sleepers: Sleepers::new(), wake })
     }
 

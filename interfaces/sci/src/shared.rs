@@ -44,6 +44,8 @@ pub(crate) struct Shared {
 }
 
 impl Changing for State {
+    const ALTERNATES: bool = true;
+
     fn changes(&self) -> u64 {
         self.waits.changes()
     }
