@@ -1,7 +1,7 @@
 //! What a process costs that waits on the handle of an endpoint.
 
 use crate::{Peer, World, drain};
-use cci::{Connection, Endpoint, EventKind, Notify};
+use cci::{Connection, Endpoint, Notify};
 
 /// What a process has used while it waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,7 @@ impl Idle {
     ) -> Self {
         let world = World::new([endpoint]);
         let mut peer = Peer::spawn(program, "idle", &[transport, uri, seconds]);
-        let request = world.next(0, EventKind::ConnectRequest);
-        request.into_request().expect("a request").accept(1).expect("an accept");
-        let connection = world.next(0, EventKind::Accept).connection().expect("one");
+        let connection = world.accept(0);
         connected(connection);
         assert_eq!(world.message(0), b"hello");
         endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");

@@ -269,11 +269,36 @@ impl<'e> World<'e> {
     pub fn connect(&self, from: usize, to: usize, attribute: Attribute) -> (Connection, Connection) {
         let (client, server) = (self.endpoints[from], self.endpoints[to]);
         client.connect(&Connect::to(server.uri()).attribute(attribute).context(1).timeout(LIMIT)).expect("a connect");
-        let request = self.next(to, EventKind::ConnectRequest);
-        request.into_request().expect("a request").accept(2).expect("an accept");
-        let accepted = self.next(to, EventKind::Accept);
+        let accepted = self.accept(to);
+        (self.connected(from), accepted)
+    }
+
+    /// Connects an endpoint to one of another world, or of another process.
+    ///
+    /// # Panics
+    ///
+    /// It fails.
+    pub fn connect_to(&self, from: usize, uri: &str, attribute: Attribute) -> Connection {
+        let connect = Connect::to(uri).attribute(attribute).context(1).timeout(LIMIT);
+        self.endpoints[from].connect(&connect).expect("a connect");
+        self.connected(from)
+    }
+
+    fn connected(&self, from: usize) -> Connection {
         let connected = self.next(from, EventKind::Connect);
-        assert_eq!((accepted.outcome(), connected.outcome()), (Ok(()), Ok(())));
-        (connected.connection().expect("a connection"), accepted.connection().expect("a connection"))
+        assert_eq!(connected.outcome(), Ok(()), "{:?}", connected.reason());
+        connected.connection().expect("a connection")
+    }
+
+    /// Accepts the next request of an endpoint.
+    ///
+    /// # Panics
+    ///
+    /// None comes, or it cannot be accepted.
+    pub fn accept(&self, at: usize) -> Connection {
+        self.next(at, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
+        let accepted = self.next(at, EventKind::Accept);
+        assert_eq!(accepted.outcome(), Ok(()));
+        accepted.connection().expect("a connection")
     }
 }

@@ -66,16 +66,10 @@ fn a_group_is_joined_by_the_way_that_has_groups() {
     assert_eq!(refused("sm://1/1"), ConnectError::NotImplemented);
 }
 
-/// Accepts whoever asks the endpoint at `at` next.
-fn accept(world: &World<'_>, at: usize) -> Connection {
-    world.next(at, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
-    world.next(at, EventKind::Accept).connection().expect("one")
-}
-
 /// Connects, with the CONNECT event of this context.
 fn connect(world: &World<'_>, from: usize, to: usize, uri: &str) -> (Connection, Connection) {
     world.endpoint(from).connect(&Connect::to(uri).context(9).timeout(LIMIT)).expect("a connect");
-    let accepted = accept(world, to);
+    let accepted = world.accept(to);
     let connected = world.next(from, EventKind::Connect);
     assert_eq!((connected.outcome(), connected.context()), (Ok(()), 9));
     (connected.connection().expect("one"), accepted)

@@ -46,8 +46,7 @@ fn connect(world: &World<'_>, uri: &str) -> [Connection; 2] {
             panic!("{uri}: {:?}, {:?}", ended.outcome(), ended.reason());
         }
     }
-    world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
-    let accepted = world.next(0, EventKind::Accept).connection().expect("one");
+    let accepted = world.accept(0);
     let connected = world.next(1, EventKind::Connect);
     assert_eq!(connected.outcome(), Ok(()), "{:?}", connected.reason());
     [accepted, connected.connection().expect("one")]

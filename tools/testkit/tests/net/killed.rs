@@ -1,8 +1,8 @@
 //! A peer that is killed while its host lives.
 
-use cci::{Connect, EventKind, Failure, Notify};
+use cci::{Attribute, EventKind, Failure, Notify};
 use cci_conformance::namespace::pair;
-use cci_conformance::{LIMIT, Peer, World, device_of, open_with};
+use cci_conformance::{Peer, World, device_of, open_with};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -21,8 +21,7 @@ pub(crate) fn elsewhere() {
         let world = World::new([&endpoint]);
         let mut peer = Peer::spawn(PROGRAM, "echo-over-sock", &["v1"]);
         let uri = peer.line_while(|| world.step());
-        endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
-        let connection = world.next(0, EventKind::Connect).connection().expect("one");
+        let connection = world.connect_to(0, &uri, Attribute::ReliableOrdered);
         endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
         assert_eq!(world.message(0), b"hello");
         peer.kill();

@@ -49,8 +49,7 @@ pub(crate) fn maps_anew() {
         client
             .connect(&Connect::to(server.uri()).attribute(Attribute::ReliableOrdered).context(1).timeout(LIMIT))
             .expect("a connect");
-        world.next(1, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
-        let back = world.next(1, EventKind::Accept).connection().expect("one");
+        let back = world.accept(1);
         let there = world.next(0, EventKind::Connect).connection().expect("one");
         client.send(there, b"before", 1).expect("a send");
         assert_eq!((world.message(1), world.sent(0)), (b"before".to_vec(), 1));

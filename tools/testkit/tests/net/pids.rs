@@ -22,12 +22,6 @@ fn connect(world: &World<'_>, endpoint: &Endpoint, uri: &str) -> Connection {
     event.connection().expect("one")
 }
 
-fn accept(world: &World<'_>) -> Connection {
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    world.next(0, EventKind::Accept).connection().expect("one")
-}
-
 /// Both directions of messages, connects and RMA, and the peer's death.
 pub(crate) fn connects() {
     let endpoint = open_with(&sm_device(), |options| options.disconnect_events = true);
@@ -50,7 +44,7 @@ pub(crate) fn connects() {
     source.write(0, &pattern(2, LEN));
     let local = endpoint.register_memory(source.memory(), Rights::READ_WRITE).expect("a registration");
     let target = elsewhere(&["target", endpoint.uri(), "program"]);
-    let connection = accept(&world);
+    let connection = world.accept(0);
     let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
     let report = endpoint.report(connection).expect("open");
     assert!(report.rma_path.contains("process_vm"), "{}; {}", report.rma_path, report.why);
@@ -67,7 +61,7 @@ pub(crate) fn connects() {
 
     // It copies to us through slots: it does not see our number.
     let writer = elsewhere(&["writer", endpoint.uri()]);
-    let connection = accept(&world);
+    let connection = world.accept(0);
     let memory = Origin::Program.allocate(LEN);
     let handle = endpoint.register_memory(memory.memory(), Rights::WRITE).expect("a registration");
     let message = [&handle.to_bytes()[..], &(LEN as u64).to_ne_bytes()].concat();

@@ -2,7 +2,7 @@
 //! of the library: its own, and the one beneath the library of that API.
 
 use cci::__binding::{Contract, Flags};
-use cci::{Attribute, Connect, Connection, Device, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle};
+use cci::{Attribute, Device, EventKind, Failure, Notify, Rights, Rma, RmaHandle};
 use cci_conformance::memory::Origin;
 use cci_conformance::{LIMIT, Peer, World, alone, drain, most, open, open_with, pattern, process};
 use std::process::Command;
@@ -10,13 +10,6 @@ use std::time::Instant;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
-
-fn connect(world: &World<'_>, endpoint: &Endpoint, uri: &str, attribute: Attribute) -> Connection {
-    endpoint.connect(&Connect::to(uri).attribute(attribute).context(1).timeout(LIMIT)).expect("a connect");
-    let event = world.next(0, EventKind::Connect);
-    assert_eq!(event.outcome(), Ok(()));
-    event.connection().expect("one")
-}
 
 /// Messages of every length come back from a peer.
 pub(crate) fn messages_come_back(device: &Device, peer: &str) {
@@ -26,7 +19,7 @@ pub(crate) fn messages_come_back(device: &Device, peer: &str) {
     let endpoint = open(device);
     let world = World::new([&endpoint]);
     for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
-        let connection = connect(&world, &endpoint, &uri, attribute);
+        let connection = world.connect_to(0, &uri, attribute);
         for len in (0..=130).chain((131..most(connection)).step_by(997)).chain([most(connection)]) {
             endpoint.send(connection, &pattern(len as u64, len), len as u64).expect("a send");
             assert_eq!(world.message(0), pattern(len as u64, len));
@@ -44,7 +37,7 @@ pub(crate) fn messages_stay_in_order(device: &Device, peer: &str) {
     let uri = peer.line();
     let endpoint = open(device);
     let world = World::new([&endpoint]);
-    let connection = connect(&world, &endpoint, &uri, RO);
+    let connection = world.connect_to(0, &uri, RO);
     let message = |number: u64| {
         let len = if number.is_multiple_of(3) { most(connection) } else { 8 + (number % 40) as usize };
         pattern(number, len)
@@ -69,9 +62,7 @@ pub(crate) fn memory_is_written_and_read(device: &Device, peer: &str) {
     let endpoint = open(device);
     let world = World::new([&endpoint]);
     let _peer = Peer::spawn(PROGRAM, "target-over", &[peer, endpoint.uri()]);
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let connection = world.accept(0);
     let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
     let memory = Origin::Program.allocate(LEN);
     let local = endpoint.register_memory(memory.memory(), Rights::NONE).expect("a registration");
@@ -100,7 +91,7 @@ pub(crate) fn a_killed_peer_ends_each_operation_once(device: &Device, peer: &str
     let world = World::new([&endpoint]);
     let mut peer = Peer::spawn(PROGRAM, "echo-over", &[peer]);
     let uri = peer.line_while(|| world.step());
-    let connection = connect(&world, &endpoint, &uri, RO);
+    let connection = world.connect_to(0, &uri, RO);
     endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(0), b"hello");
     peer.kill();

@@ -1,7 +1,7 @@
 //! Peers of `sock` on this host that are killed: nobody listens at their port any more, and the
 //! first frame to it says so.
 
-use cci::{Connect, Connection, ConnectionOption, Endpoint, EventKind, Failure, Notify};
+use cci::{Attribute, Connection, ConnectionOption, Endpoint, EventKind, Failure, Notify};
 use cci_conformance::{LIMIT, Peer, World, device_of, open_with, readable};
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,7 @@ fn endpoint() -> Endpoint {
 fn connected(world: &World<'_>, endpoint: &Endpoint) -> (Peer, Connection) {
     let mut peer = Peer::spawn(PROGRAM, "echo-over-sock", &["lo"]);
     let uri = peer.line_while(|| world.step());
-    endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
-    let connection = world.next(0, EventKind::Connect).connection().expect("one");
+    let connection = world.connect_to(0, &uri, Attribute::ReliableOrdered);
     endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(0), b"hello");
     (peer, connection)

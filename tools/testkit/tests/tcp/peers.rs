@@ -22,8 +22,7 @@ fn endpoint() -> Endpoint {
 fn connected(world: &World<'_>, endpoint: &Endpoint) -> (Peer, Connection) {
     let mut peer = Peer::spawn(PROGRAM, "echo-over", &["tcp"]);
     let uri = peer.line_while(|| world.step());
-    endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
-    let connection = world.next(0, EventKind::Connect).connection().expect("one");
+    let connection = world.connect_to(0, &uri, Attribute::ReliableOrdered);
     endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(0), b"hello");
     (peer, connection)
@@ -141,9 +140,7 @@ fn a_killed_peer_is_told_though_a_forked_child_lives_on() {
     let endpoint = endpoint();
     let world = World::new([&endpoint]);
     let mut peer = Peer::spawn(PROGRAM, "leave-child", &["tcp", endpoint.uri()]);
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let connection = world.accept(0);
     let line = peer.line_while(|| world.step());
     let child = line.strip_prefix("child ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
     peer.kill();

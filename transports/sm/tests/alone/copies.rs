@@ -222,9 +222,7 @@ impl Target {
         source.write(0, &vec![0xff; len]);
         let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
         let mut peer = Peer::spawn(program(), role, &[endpoint.uri()]);
-        let request = world.next(0, EventKind::ConnectRequest);
-        request.into_request().expect("a request").accept(1).expect("an accept");
-        let connection = world.next(0, EventKind::Accept).connection().expect("one");
+        let connection = world.accept(0);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line(), "connected");
         Self { peer, connection, source, local, remote }

@@ -3,7 +3,7 @@
 
 use crate::program;
 use cci::__binding::{Contract, Flags};
-use cci::{Connect, Connection, Device, Endpoint, EventKind, Notify};
+use cci::{Attribute, Connection, Device, Endpoint, Notify};
 use cci_conformance::process::resident_bytes;
 use cci_conformance::sm_raw::{
     BACK, GRANTS, LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words,
@@ -24,9 +24,7 @@ fn accepted(endpoint: &Endpoint, hello: &Packet, max_send_size: u32) -> (RawPeer
     let world = World::new([endpoint]);
     let mut peer = RawPeer::enter(endpoint.uri(), hello, || world.step());
     peer.publish(frame_kind::CONNECT, 0, 3, &words([0, max_send_size, u32::MAX, 0, 0, 0]));
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let connection = world.accept(0);
     (peer, connection)
 }
 
@@ -59,7 +57,7 @@ fn floods(what: &str, kind: u8, body: [u32; 14]) {
     let mut victim = Peer::spawn(program(), "echo", &[]);
     let uri = victim.line();
     let endpoint = open(&sm_device());
-    let old = connect(&endpoint, &uri);
+    let old = World::new([&endpoint]).connect_to(0, &uri, Attribute::ReliableOrdered);
     let own = open(&sm_device());
     let hello = learn(&own, 98_100);
     let mut peer = RawPeer::enter(&uri, &hello, std::thread::yield_now);
@@ -112,21 +110,13 @@ fn hostile_flood_of_results_and_disconnects_of_nothing() {
     floods("DISCONNECT", 6, [0; 14]);
 }
 
-/// Connects to the endpoint of another process.
-fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
-    endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
-    let event = World::new([endpoint]).next(0, EventKind::Connect);
-    assert_eq!(event.outcome(), Ok(()));
-    event.connection().expect("one")
-}
-
 /// The process at `uri` still serves an old peer and takes new ones.
 fn still_serves(what: &str, endpoint: &Endpoint, old: Connection, uri: &str) {
     let world = World::new([endpoint]);
     endpoint.send(old, b"old", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(0), b"old", "{what}");
     let newcomer = open(&sm_device());
-    let connection = connect(&newcomer, uri);
+    let connection = World::new([&newcomer]).connect_to(0, uri, Attribute::ReliableOrdered);
     let world = World::new([&newcomer]);
     for len in [8, 4000] {
         newcomer.send(connection, &pattern(1, len), Notify::OnFailure(0)).expect("a send");
@@ -139,7 +129,7 @@ fn offers_segments(what: &str, role: &str, arguments: &[&str], sizes: &[u64]) {
     let mut victim = Peer::spawn(program(), role, arguments);
     let uri = victim.line();
     let endpoint = open(&sm_device());
-    let old = connect(&endpoint, &uri);
+    let old = World::new([&endpoint]).connect_to(0, &uri, Attribute::ReliableOrdered);
     let own = open(&sm_device());
     let hello = learn(&own, 98_200);
     let peer = RawPeer::enter(&uri, &hello, std::thread::yield_now);

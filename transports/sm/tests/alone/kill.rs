@@ -3,8 +3,8 @@
 use crate::program;
 use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connect, Connection, Endpoint, Event, EventKind, Failure, HeapBytes, Memory, Notify, Rights, Rma,
-    RmaHandle, SendError, Status,
+    Attribute, Connection, Endpoint, Event, EventKind, Failure, HeapBytes, Memory, Notify, Rights, Rma, RmaHandle,
+    SendError, Status,
 };
 use cci_conformance::memory::Origin;
 use cci_conformance::process::{describe_descriptors, descriptors, mappings, segments};
@@ -17,18 +17,10 @@ use std::time::{Duration, Instant};
 /// Open operations end within 10 ms of the death; a loaded machine gets twenty times that.
 const NOTICED: Duration = Duration::from_millis(200);
 
-fn accept(world: &World<'_>) -> Connection {
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let event = world.next(0, EventKind::Accept);
-    assert_eq!(event.outcome(), Ok(()));
-    event.connection().expect("one")
-}
-
 /// A peer in this role, once it has connected and said so.
 fn connected(world: &World<'_>, role: &str, arguments: &[&str]) -> (Peer, Connection) {
     let mut peer = Peer::spawn(program(), role, arguments);
-    let connection = accept(world);
+    let connection = world.accept(0);
     assert_eq!(peer.line_while(|| world.step()), "connected");
     (peer, connection)
 }
@@ -214,7 +206,7 @@ fn kill_while_it_sends() {
         let world = World::new([&endpoint]);
         let len = ["8", "300", "4000"][round % 3];
         let mut peer = Peer::spawn(program(), "flood", &[endpoint.uri(), len]);
-        let connection = accept(&world);
+        let connection = world.accept(0);
         assert_eq!(peer.line_while(|| ()), "connected");
         let until = Instant::now() + Duration::from_micros(fastrand::u64(0..3000));
         let mut next = 0u64;
@@ -255,7 +247,7 @@ fn kill_while_we_write_to_it() {
         let world = World::new([&endpoint]);
         let origin = ["library", "program"][round % 2];
         let mut peer = Peer::spawn(program(), "target", &[endpoint.uri(), origin]);
-        let connection = accept(&world);
+        let connection = world.accept(0);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line_while(|| world.step()), "connected");
         let memory = Origin::ALL[round / 2 % 2].allocate(usize::try_from(LEN).expect("64 bits"));
@@ -322,8 +314,7 @@ fn kill_of_one_leaves_the_others_alone() {
     let uri = echo.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
-    let honest = world.next(0, EventKind::Connect).connection().expect("one");
+    let honest = world.connect_to(0, &uri, Attribute::ReliableOrdered);
     let mut round = 0u64;
     let mut exchange = |limit: Duration| {
         let message = pattern(round, usize::try_from(8 + round % 900).expect("small"));
@@ -373,7 +364,7 @@ fn kill_cycles_leave_no_descriptor_and_no_mapping() {
             drain(&endpoint);
             return;
         }
-        let connection = accept(&world);
+        let connection = world.accept(0);
         let posted = post(&endpoint, connection, 100);
         (0..fastrand::u32(0..50)).for_each(|_| world.step());
         dead(&peer.kill());
@@ -434,7 +425,7 @@ fn kill_is_noticed_though_a_forked_child_holds_the_descriptors() {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
         let mut peer = Peer::spawn(program(), "leave-child", &["sm", endpoint.uri()]);
-        let connection = accept(&world);
+        let connection = world.accept(0);
         let line = peer.line_while(|| world.step());
         let child =
             line.strip_prefix("child ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).expect("its number");

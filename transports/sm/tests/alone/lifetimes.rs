@@ -188,9 +188,7 @@ fn violation_ends_every_waiting_operation_once() {
     let world = World::new([&endpoint]);
     let mut peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
     peer.request(1);
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(0).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let connection = world.accept(0);
     for number in 0..10 {
         // Too long for an entry: they wait for slots, and the peer has granted none.
         endpoint.send(connection, &[1; 100], number).expect("room to wait");

@@ -2,7 +2,7 @@
 
 use crate::program;
 use cci::__binding::{Contract, Flags};
-use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError};
+use cci::{Attribute, Connect, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError};
 use cci_conformance::memory::Origin;
 use cci_conformance::{LIMIT, Peer, World, alone, most, open, pattern, sm_device};
 use rustix::process::Signal;
@@ -10,21 +10,6 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
-
-/// Connects to the endpoint of another process.
-fn connect(world: &World<'_>, endpoint: &Endpoint, uri: &str, attribute: Attribute) -> Connection {
-    endpoint.connect(&Connect::to(uri).attribute(attribute).context(1).timeout(LIMIT)).expect("a connect");
-    let event = world.next(0, EventKind::Connect);
-    assert_eq!(event.outcome(), Ok(()));
-    event.connection().expect("one")
-}
-
-/// Accepts the next peer.
-fn accept(world: &World<'_>) -> Connection {
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    world.next(0, EventKind::Accept).connection().expect("one")
-}
 
 #[test]
 fn echo_of_every_length() {
@@ -34,7 +19,7 @@ fn echo_of_every_length() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     for attribute in [RO, Attribute::ReliableUnordered] {
-        let connection = connect(&world, &endpoint, &uri, attribute);
+        let connection = world.connect_to(0, &uri, attribute);
         for len in (0..=600).chain((600..=most(connection)).step_by(89)) {
             endpoint.send(connection, &pattern(len as u64, len), len as u64).expect("a send");
             assert_eq!(world.message(0), pattern(len as u64, len));
@@ -51,7 +36,7 @@ fn published_is_delivered_after_exit() {
     let world = World::new([&endpoint]);
     for (count, len) in [("1", "8"), ("50", "56"), ("4", "1000")] {
         let mut peer = Peer::spawn(program(), "send-and-exit", &[endpoint.uri(), count, len]);
-        let connection = accept(&world);
+        let connection = world.accept(0);
         // Nobody receives until the sender is gone.
         assert!(peer.wait().success());
         for number in 0..count.parse().expect("a number") {
@@ -69,7 +54,7 @@ fn rma_between_processes() {
     let world = World::new([&endpoint]);
     for origin in ["library", "program"] {
         let mut peer = Peer::spawn(program(), "target", &[endpoint.uri(), origin]);
-        let connection = accept(&world);
+        let connection = world.accept(0);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line_while(|| world.step()), "connected");
         for own in Origin::ALL {
@@ -101,7 +86,7 @@ fn stopped_for_two_seconds_and_continued() {
     let uri = peer.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    let connection = connect(&world, &endpoint, &uri, RO);
+    let connection = world.connect_to(0, &uri, RO);
     let (mut sent, mut back) = (0u64, 0u64);
     let step = |sent: &mut u64, back: &mut u64| {
         let len = usize::try_from(*sent % 500).expect("small").max(8);

@@ -3,7 +3,7 @@
 
 use crate::program;
 use cci::__binding::{Contract, Flags};
-use cci::{Attribute, Connection, EventKind, Failure, Notify, RegisterError, Rights, Rma};
+use cci::{Attribute, EventKind, Failure, Notify, RegisterError, Rights, Rma};
 use cci_conformance::memory::Origin;
 use cci_conformance::sys::PrivateMemory;
 use cci_conformance::{LIMIT, Peer, World, alone, open, pattern, sm_device};
@@ -12,12 +12,6 @@ use std::time::Instant;
 
 const LEN: usize = 256 << 10;
 
-fn accept(world: &World<'_>) -> Connection {
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    world.next(0, EventKind::Accept).connection().expect("one")
-}
-
 /// Deregister, free and reuse in a loop against two writers that never stop.
 #[test]
 fn deregistered_memory_is_never_written() {
@@ -25,7 +19,7 @@ fn deregistered_memory_is_never_written() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     let mut writers: Vec<_> = (0..2).map(|_| Peer::spawn(program(), "writer", &[endpoint.uri()])).collect();
-    let connections = [accept(&world), accept(&world)];
+    let connections = [world.accept(0), world.accept(0)];
     for writer in &mut writers {
         assert_eq!(writer.line_while(|| world.step()), "connected");
     }
@@ -63,7 +57,7 @@ fn stopped_writer_never_writes_after_deregister() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     let mut writer = Peer::spawn(program(), "writer", &[endpoint.uri()]);
-    let connection = accept(&world);
+    let connection = world.accept(0);
     assert_eq!(writer.line_while(|| world.step()), "connected");
     let memory = Origin::Library.allocate(LEN);
     for round in 0..15u8 {

@@ -3,8 +3,8 @@
 use crate::{hear, say};
 use cci::__binding::{Contract, Flags};
 use cci::{
-    BlockingError, Connect, Connection, Device, Endpoint, Event, EventKind, HeapBytes, Memory, Rights, Rma, RmaHandle,
-    SendError,
+    Attribute, BlockingError, Connect, Connection, Device, Endpoint, Event, EventKind, HeapBytes, Memory, Rights, Rma,
+    RmaHandle, SendError,
 };
 use cci_conformance::memory::Origin;
 use cci_conformance::{LIMIT, World, drain, open, pattern, sm_device};
@@ -12,10 +12,7 @@ use std::sync::Arc;
 
 /// Connects to the endpoint of the test.
 pub(crate) fn connect(endpoint: &Endpoint, uri: &str) -> Connection {
-    endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
-    let event = World::new([endpoint]).next(0, EventKind::Connect);
-    assert_eq!(event.outcome(), Ok(()));
-    event.connection().expect("one")
+    World::new([endpoint]).connect_to(0, uri, Attribute::ReliableOrdered)
 }
 
 /// Sends, making progress while there is no buffer; false when the connection is gone.
