@@ -3,6 +3,7 @@
 pub mod additions;
 pub mod am;
 mod beside;
+mod blocks;
 pub mod breakdown;
 pub mod changing;
 mod compared;

@@ -3,8 +3,7 @@
 use super::active::Active;
 use super::own::Own;
 use super::shot::{SHOTS, Shot, Way};
-use crate::effort::{Effort, calibrate};
-use crate::interrupt;
+use crate::methods::blocks::in_turn;
 use crate::peers::{Answer, Program};
 use cci_report::UserError;
 use std::time::{Duration, Instant};
@@ -12,9 +11,6 @@ use std::time::{Duration, Instant};
 /// For each shot, each of its ways, the nanoseconds of an exchange of each block. Blocks of one
 /// number are neighbours in time.
 pub(super) type Samples = Vec<Vec<Vec<f64>>>;
-
-/// Blocks of each way, at least.
-const LEAST: usize = 3;
 
 /// The end.
 pub(super) struct Client {
@@ -42,18 +38,7 @@ impl Client {
         if self.peer.is_some() && shot.of_peer().is_some() {
             ways.push(Way::Peer);
         }
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| self.block(shot, Way::Active, count))?;
-        let mut samples = vec![Vec::new(); ways.len()];
-        let begin = Instant::now();
-        while samples[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
-            for (way, samples) in ways.iter().zip(&mut samples) {
-                let took = self.block(shot, *way, count)?;
-                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                samples.push(took.as_nanos() as f64 / count as f64);
-            }
-        }
-        Ok(samples)
+        in_turn(&ways, time, |way, count| self.block(shot, way, count))
     }
 
     /// So many exchanges by this way, after some that are not timed.

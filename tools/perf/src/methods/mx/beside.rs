@@ -1,10 +1,9 @@
 //! Messages of Myrinet Express beside CCI over it, and beside messages of other libraries that a
 //! receive finds by a tag.
 
-use super::client::{At, Client, LEAST, Other, Sample, nanoseconds};
+use super::client::{At, Client, Other};
 use super::shots::Load;
-use crate::effort::{Effort, calibrate};
-use crate::interrupt;
+use crate::methods::blocks::{self, Sample};
 use crate::methods::middle;
 use crate::methods::over::{Kind, Over};
 use crate::peers::{Answer, Choice, PeerSelection, Program, Timeouts, parse_list, select};
@@ -133,24 +132,16 @@ impl Client {
             Way::Over(Kind::Reliable, _) | Way::Write => "cci",
             Way::Program(number) => self.others[number].name,
         };
-        Sample { experiment: experiment.into(), x, way: way.into(), value }
+        Sample::new(experiment, x, way, value)
     }
 
     /// Nanoseconds of half a round trip of each block, by each way in turn. In place of a message
     /// that is too long for CCI over MX there is an RMA write.
     fn in_turn(&mut self, bytes: u64, ways: &[Way], time: Duration) -> Result<Vec<Vec<f64>>, UserError> {
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| self.block_by(ways[0], bytes, count))?;
-        let mut halves = vec![Vec::new(); ways.len()];
-        let begin = Instant::now();
-        while halves[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
-            for (way, halves) in ways.iter().zip(&mut halves) {
-                let took = nanoseconds(self.block_by(*way, bytes, count)?);
-                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                halves.push(if *way == Way::Write { took } else { took / 2.0 } / count as f64);
-            }
-        }
-        Ok(halves)
+        let mut times = blocks::in_turn(ways, time, |way, count| self.block_by(way, bytes, count))?;
+        let there_and_back = ways.iter().zip(&mut times).filter(|(way, _)| **way != Way::Write);
+        there_and_back.flat_map(|(_, times)| times).for_each(|ns| *ns /= 2.0);
+        Ok(times)
     }
 
     /// So many exchanges, after some that are not timed.

@@ -2,28 +2,14 @@
 
 use super::shots::{DEPTHS, Load, Shot, shots};
 use super::side::{Side, Turn};
-use crate::effort::{Effort, calibrate};
-use crate::interrupt;
 use crate::measure::usage::Usage;
 use crate::methods::am::{Own, Way};
+use crate::methods::blocks::{Sample, in_turn};
 use crate::methods::middle;
 use crate::methods::over::Over;
 use crate::peers::Program;
 use cci_report::UserError;
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-
-/// Blocks of each way, at least.
-pub(super) const LEAST: usize = 3;
-
-/// What a launch has measured of one figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sample {
-    pub(super) experiment: String,
-    pub(super) x: u64,
-    pub(super) way: String,
-    pub(super) value: f64,
-}
 
 /// By what the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +53,6 @@ pub(super) struct Client {
     at: At,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-pub(super) fn nanoseconds(time: Duration) -> f64 {
-    time.as_nanos() as f64
-}
-
 impl Client {
     pub(super) fn new(side: Side, own: Own, over: Option<Over>, others: Vec<Other>) -> Self {
         Self { side, own, over, others, at: At::Mx { is_shared: false } }
@@ -83,7 +64,7 @@ impl Client {
         // First: what was freed would be used again.
         let depth = DEPTHS[DEPTHS.len() - 1];
         let value = self.memory(depth)?;
-        samples.push(Sample { experiment: "memory".into(), x: depth, way: "mx".into(), value });
+        samples.push(Sample::new("memory", depth, "mx", value));
         for shot in shots() {
             self.shot(&shot, time, &mut samples)?;
         }
@@ -108,23 +89,11 @@ impl Client {
         let own = shot.own.map(|own| At::Own(own.ways()[1]));
         let first = At::Mx { is_shared: matches!(shot.load, Load::Shared(_)) };
         let ways: Vec<_> = [first].into_iter().chain(own).collect();
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| self.block(shot, first, count))?;
-        let mut values = vec![Vec::new(); ways.len()];
-        let begin = Instant::now();
-        while values[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
-            for (way, values) in ways.iter().zip(&mut values) {
-                let took = self.block(shot, *way, count)?;
-                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                values.push(shot.value(nanoseconds(took) / count as f64));
-            }
+        let times = in_turn(&ways, time, |way, count| self.block(shot, way, count))?;
+        for (way, times) in ways.iter().zip(times) {
+            let value = middle(times.into_iter().map(|ns| shot.value(ns)).collect());
+            samples.push(Sample::new(shot.experiment, shot.x, way.name(), value));
         }
-        samples.extend(ways.iter().zip(values).map(|(way, values)| Sample {
-            experiment: shot.experiment.into(),
-            x: shot.x,
-            way: way.name().into(),
-            value: middle(values),
-        }));
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::machine;
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
+use crate::methods::blocks::{Sample, points};
 use crate::methods::over::Over;
 use crate::methods::{Found, pairs};
 use crate::peers::PeerSelection;
@@ -17,9 +18,8 @@ use crate::workers::{Channel, Work};
 use cci::Scope;
 use cci_report::UserError;
 use cci_report::environment::Path;
-use cci_report::finding::{Finding, Mx, PortalsPoint};
-use cci_report::statistics::{median, uncertainty};
-use client::{Client, Sample};
+use cci_report::finding::{Finding, Mx};
+use client::Client;
 use serde::{Deserialize, Serialize};
 use side::{Buffers, Side, Turn};
 use std::path::PathBuf;
@@ -110,19 +110,9 @@ pub fn measure(options: &MxOptions, warn: &dyn Fn(&str)) -> Result<Found, UserEr
         launches.push(launch.samples);
     })?;
     let processors = crate::machine::allowed().len() as u64;
-    let points = points(&launches);
+    let points = points(&launches, 1);
     let finding = Mx { transport: of, others, launches: launches.len() as u64, processors, points };
     Ok(Found { environment, finding: Finding::Mx(finding), interrupted })
-}
-
-/// A point for each figure of the first launch: the median of all launches.
-fn points(launches: &[Vec<Sample>]) -> Vec<PortalsPoint> {
-    let of = |(at, sample): (usize, &Sample)| {
-        let values: Vec<f64> = launches.iter().filter_map(|launch| launch.get(at)).map(|sample| sample.value).collect();
-        let Sample { experiment, x, way, .. } = sample.clone();
-        PortalsPoint { experiment, x, way, value: median(&values), spread: uncertainty(&values) }
-    };
-    launches.first().map_or(&[][..], |first| &first[..]).iter().enumerate().map(of).collect()
 }
 
 impl Work for Role {
@@ -180,9 +170,9 @@ mod tests {
 
     #[test]
     fn a_point_is_the_median_of_all_launches() {
-        let sample = |way: &str, value| Sample { experiment: "pingpong".into(), x: 8, way: way.into(), value };
+        let sample = |way: &str, value| Sample::new("pingpong", 8, way, value);
         let launches = [1.0, 9.0, 3.0].map(|value| vec![sample("mx", value), sample("cci", 10.0 * value)]);
-        let points = points(&launches);
+        let points = points(&launches, 1);
         assert_eq!(points.iter().map(|point| point.value).collect::<Vec<_>>(), [3.0, 30.0]);
         assert_eq!((points[1].way.as_str(), points[1].x), ("cci", 8));
     }

@@ -2,19 +2,17 @@
 
 use super::shots::{BESIDE, MESSAGES, Shot, WRITES, shots};
 use super::side::{Mode, Side, Sides, Strategy, Turn};
-use crate::effort::{Effort, calibrate};
 use crate::interrupt;
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
+use crate::methods::blocks::{LEAST, Sample, in_turn, nanoseconds, size};
 use crate::methods::footprint::processor_time;
+use crate::methods::middle;
 use crate::methods::over::{Kind, Over};
 use crate::probe::Probe;
 use cci_report::{UserError, while_doing};
-use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Blocks of each way, at least.
-const LEAST: usize = 3;
 /// How long a server makes no calls.
 const AWAY: Duration = Duration::from_millis(50);
 /// Puts to a server that is away or asleep.
@@ -27,15 +25,6 @@ const LEAST_IDLE: Duration = Duration::from_millis(200);
 const MOST_IDLE: Duration = Duration::from_secs(10);
 /// Between two puts to a server that is to be asleep.
 const PAUSE: Duration = Duration::from_millis(2);
-
-/// What a launch has measured of one figure: of each way, in turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sample {
-    pub(super) experiment: String,
-    pub(super) x: u64,
-    pub(super) way: String,
-    pub(super) value: f64,
-}
 
 /// By what the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,16 +85,6 @@ impl Beside {
     }
 }
 
-/// The value in the middle.
-fn middle(values: Vec<f64>) -> f64 {
-    crate::methods::middle(values)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-fn nanoseconds(time: Duration) -> f64 {
-    time.as_nanos() as f64
-}
-
 impl<'p> Client<'p> {
     pub(super) fn new(sides: Sides, own: Own, over: Option<Over>, probe: &'p Probe, processors: usize) -> Self {
         Self { sides, own, over, probe, processors, at: At::Portals(Mode::Generic) }
@@ -136,7 +115,7 @@ impl<'p> Client<'p> {
         }
         self.turn_to(At::Portals(mode))?;
         let mut add = |experiment: &str, x, value| {
-            samples.push(Sample { experiment: experiment.into(), x, way: mode.name().into(), value });
+            samples.push(Sample::new(experiment, x, mode.name(), value));
         };
         let side = self.sides.of(mode)?;
         add("bypass", 8, middle(while_away(side)?));
@@ -151,34 +130,22 @@ impl<'p> Client<'p> {
             add("availability", 1 << 20, available(side)?);
         }
         side.turn_to(Turn::End)?;
-        let bare = Sample { experiment: "waking".into(), x: 8, way: "bare".into(), value: middle(bare) };
-        samples.push(bare);
+        samples.push(Sample::new("waking", 8, "bare", middle(bare)));
         Ok(samples)
     }
 
     /// The generic interface while both processes have an engine that nobody uses, and while none
     /// has one, in turn.
     fn beside(&mut self, opening: &DriverOptions, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
-        let at = At::Portals(Mode::Generic);
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| self.block(&BESIDE, at, count))?;
-        let (mut with, mut without) = (Vec::new(), Vec::new());
-        let begin = Instant::now();
-        while without.len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
-            for (is_there, values) in [(true, &mut with), (false, &mut without)] {
-                self.sides.generic.turn_to(Turn::Unused(is_there))?;
-                self.sides.have_unused(opening, is_there)?;
-                let took = self.block(&BESIDE, at, count)?;
-                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                values.push(BESIDE.value(nanoseconds(took) / count as f64));
-            }
+        let times = in_turn(&[true, false], time, |is_there, count| {
+            self.sides.generic.turn_to(Turn::Unused(is_there))?;
+            self.sides.have_unused(opening, is_there)?;
+            self.block(&BESIDE, At::Portals(Mode::Generic), count)
+        })?;
+        for (way, times) in ["generic", "without"].into_iter().zip(times) {
+            let value = middle(times.into_iter().map(|ns| BESIDE.value(ns)).collect());
+            samples.push(Sample::new(BESIDE.experiment, BESIDE.x, way, value));
         }
-        samples.extend([("generic", with), ("without", without)].map(|(way, values)| Sample {
-            experiment: BESIDE.experiment.into(),
-            x: BESIDE.x,
-            way: way.into(),
-            value: middle(values),
-        }));
         Ok(())
     }
 
@@ -186,23 +153,11 @@ impl<'p> Client<'p> {
         let own = shot.own.map(|own| At::Own(own.ways()[1]));
         let first = At::Portals(mode);
         let ways: Vec<_> = [first].into_iter().chain(own).collect();
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| self.block(shot, first, count))?;
-        let mut values = vec![Vec::new(); ways.len()];
-        let begin = Instant::now();
-        while values[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
-            for (way, values) in ways.iter().zip(&mut values) {
-                let took = self.block(shot, *way, count)?;
-                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                values.push(shot.value(nanoseconds(took) / count as f64));
-            }
+        let times = in_turn(&ways, time, |way, count| self.block(shot, way, count))?;
+        for (way, times) in ways.iter().zip(times) {
+            let value = middle(times.into_iter().map(|ns| shot.value(ns)).collect());
+            samples.push(Sample::new(shot.experiment, shot.x, way.name(), value));
         }
-        samples.extend(ways.iter().zip(values).map(|(way, values)| Sample {
-            experiment: shot.experiment.into(),
-            x: shot.x,
-            way: way.name().into(),
-            value: middle(values),
-        }));
         Ok(())
     }
 
@@ -222,15 +177,13 @@ impl<'p> Client<'p> {
             block(client, way, count.div_ceil(10))?;
             block(client, way, count)
         };
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| timed(self, ways[0], count).map(|[took, _]| took))?;
+        let count = size(time, |count| timed(self, ways[0], count).map(|[took, _]| took))?;
         let mut values = [const { [const { Vec::<f64>::new() }; 2] }; N];
         let begin = Instant::now();
         while values[0][0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
             for (way, values) in ways.iter().zip(&mut values) {
                 for (took, values) in timed(self, *way, count)?.into_iter().zip(values) {
-                    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                    values.push(nanoseconds(took) / count as f64);
+                    values.push(nanoseconds(took, count));
                 }
             }
         }
@@ -248,7 +201,7 @@ impl<'p> Client<'p> {
             Ok([begin.elapsed(), Duration::ZERO])
         })?;
         let mut add = |experiment: &str, way: Beside, value| {
-            samples.push(Sample { experiment: experiment.into(), x: bytes, way: way.name().into(), value });
+            samples.push(Sample::new(experiment, bytes, way.name(), value));
         };
         for (way, [time, _]) in Beside::ALL.into_iter().zip(found) {
             add("over", way, time / 2.0);
@@ -271,7 +224,7 @@ impl<'p> Client<'p> {
         })?;
         for (way, values) in ["put", "cci"].into_iter().zip(found) {
             for (experiment, value) in ["over-rma", "over-overhead"].into_iter().zip(values) {
-                samples.push(Sample { experiment: experiment.into(), x: bytes, way: way.into(), value });
+                samples.push(Sample::new(experiment, bytes, way, value));
             }
         }
         Ok(())
@@ -332,7 +285,7 @@ fn while_away(side: &mut Side) -> Result<Vec<f64>, UserError> {
         std::thread::sleep(PAUSE);
         let begin = Instant::now();
         side.acknowledged()?;
-        times.push(nanoseconds(begin.elapsed()));
+        times.push(nanoseconds(begin.elapsed(), 1));
         // It comes back.
         std::thread::sleep(AWAY);
     }
@@ -347,7 +300,7 @@ fn while_asleep(side: &mut Side) -> Result<Vec<f64>, UserError> {
         std::thread::sleep(PAUSE);
         let begin = Instant::now();
         side.acknowledged()?;
-        times.push(nanoseconds(begin.elapsed()));
+        times.push(nanoseconds(begin.elapsed(), 1));
     }
     Ok(times)
 }
@@ -368,7 +321,7 @@ fn available(side: &mut Side) -> Result<f64, UserError> {
 fn by_futexes(side: &mut Side, probe: &Probe) -> Result<Vec<f64>, UserError> {
     side.turn_to(Turn::Bare(TRIES as u32))?;
     let times = probe.wake_by_futexes(TRIES, PAUSE).map_err(while_doing("cannot sleep on a word"))?;
-    Ok(times.into_iter().map(nanoseconds).collect())
+    Ok(times.into_iter().map(|time| nanoseconds(time, 1)).collect())
 }
 
 /// Processor time of a wait for nothing, as a part of the time; the server sleeps too.

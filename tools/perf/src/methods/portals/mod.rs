@@ -10,14 +10,14 @@ mod side;
 use crate::machine::{self, allowed, spread};
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
+use crate::methods::blocks::{Sample, points};
 use crate::methods::over::Over;
 use crate::methods::{Found, pairs};
 use crate::workers::{Channel, Work};
 use cci_report::environment::Path;
-use cci_report::finding::{Finding, Portals, PortalsPoint};
-use cci_report::statistics::{median, uncertainty};
+use cci_report::finding::{Finding, Portals};
 use cci_report::{UserError, while_doing};
-use client::{Client, Sample};
+use client::Client;
 pub(crate) use node::Role as NodeRole;
 pub use options::PortalsOptions;
 use serde::{Deserialize, Serialize};
@@ -107,23 +107,6 @@ pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, U
     Ok(Found { environment, finding: Finding::Portals(finding), interrupted })
 }
 
-/// A point for each figure of the first launch of each kind, of which there are so many in turn:
-/// the median of all launches of the kind.
-fn points(launches: &[Vec<Sample>], kinds: usize) -> Vec<PortalsPoint> {
-    let of_kind = |kind: usize| {
-        let launches: Vec<_> = launches.iter().skip(kind).step_by(kinds).collect();
-        let of = |(at, sample): (usize, &Sample)| {
-            let all = launches.iter().filter_map(|launch| launch.get(at));
-            let values: Vec<f64> = all.map(|sample| sample.value).collect();
-            let Sample { experiment, x, way, .. } = sample.clone();
-            PortalsPoint { experiment, x, way, value: median(&values), spread: uncertainty(&values) }
-        };
-        let first = launches.first().map_or(&[][..], |first| &first[..]);
-        first.iter().enumerate().map(of).collect::<Vec<_>>()
-    };
-    (0..kinds).flat_map(of_kind).collect()
-}
-
 impl Work for Role {
     const NAME: &'static str = "portals";
 
@@ -198,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_point_is_the_median_of_all_launches() {
-        let sample = |way: &str, value| Sample { experiment: "depth".into(), x: 32, way: way.into(), value };
+        let sample = |way: &str, value| Sample::new("depth", 32, way, value);
         let launches = [1.0, 9.0, 3.0].map(|value| vec![sample("generic", value), sample("cci", 10.0 * value)]);
         let points = points(&launches, 1);
         assert_eq!(points.iter().map(|point| point.value).collect::<Vec<_>>(), [3.0, 30.0]);

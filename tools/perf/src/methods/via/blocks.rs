@@ -3,9 +3,8 @@
 use super::end::Vis;
 use super::own::Own;
 use super::row::{ROWS, Row, Way};
-use crate::effort::{Effort, calibrate};
-use crate::interrupt;
 use crate::methods::am::{self, Active};
+use crate::methods::blocks::in_turn;
 use cci_am_via::ViaMapping;
 use cci_report::UserError;
 use std::time::{Duration, Instant};
@@ -13,9 +12,6 @@ use std::time::{Duration, Instant};
 /// For each row, by its way and by its reference, the nanoseconds of a message of each block.
 /// Blocks of one number are neighbours in time.
 pub(super) type Samples = Vec<[Vec<f64>; 2]>;
-
-/// Blocks of each way, at least.
-const LEAST: usize = 3;
 
 /// All of them.
 pub(super) struct Ends {
@@ -37,18 +33,9 @@ impl Ends {
     }
 
     fn row(&mut self, row: &Row, time: Duration) -> Result<[Vec<f64>; 2], UserError> {
-        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
-        let count = calibrate(&effort, |count| self.block(row.way, count))?;
-        let mut samples = [Vec::new(), Vec::new()];
-        let begin = Instant::now();
-        while samples[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
-            for (way, samples) in [row.way, row.reference].into_iter().zip(&mut samples) {
-                let took = self.block(way, count)?;
-                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                samples.push(took.as_nanos() as f64 / count as f64 / way.messages());
-            }
-        }
-        Ok(samples)
+        let ways = [row.way, row.reference];
+        let exchanges = in_turn(&ways, time, |way, count| self.block(way, count))?;
+        Ok([0, 1].map(|at| exchanges[at].iter().map(|ns| ns / ways[at].messages()).collect()))
     }
 
     /// So many exchanges by this way, after some that are not timed.
