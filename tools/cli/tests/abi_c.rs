@@ -1,11 +1,14 @@
 //! Runs through `libcci.so`, as C programs use it.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
@@ -28,16 +31,6 @@ fn library() -> PathBuf {
     let library = dir.join("libcci_c.so");
     assert!(library.is_file(), "cargo build has made no {}", library.display());
     library
-}
-
-/// A process that is ended when the test ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Processor time of a process, in ticks of the kernel.

@@ -1,12 +1,15 @@
 //! The command as its users run it.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::{Running, cci, text};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
@@ -17,18 +20,8 @@ const VERY_LONG: &[&str] = &["-t", "3000s", "--blocks", "1000000"];
 /// A spread that is never exceeded: these tests run on machines that do much else.
 const ANY: &str = "1000000%";
 
-fn cci(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(arguments).env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-    command
-}
-
 fn run(arguments: &[&str]) -> Output {
     cci(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Runs what must fail: its status and its sentence.
@@ -40,7 +33,7 @@ fn refused(arguments: &[&str]) -> (i32, String) {
 
 /// A server that is ended when the test ends.
 struct Server {
-    child: Child,
+    child: Running,
     uri: String,
     _output: BufReader<ChildStdout>,
 }
@@ -56,14 +49,7 @@ impl Server {
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut uri = String::new();
         output.read_line(&mut uri).unwrap();
-        Self { child, uri: uri.trim().to_owned(), _output: output }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Self { child: Running(child), uri: uri.trim().to_owned(), _output: output }
     }
 }
 
@@ -646,8 +632,8 @@ fn in_the_midst(server: &Server, keys: &[&str], tell: Signal) -> u32 {
     let mut command = cci(&["perf", "oneway", "--connect", &server.uri, "-s", "64", "--launches", "1"]);
     let mut client =
         Running(command.args(VERY_LONG).args(keys).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let (begin, before) = (Instant::now(), ticks(server.child.id()));
-    while ticks(server.child.id()) < before + 20 {
+    let (begin, before) = (Instant::now(), ticks(server.child.0.id()));
+    while ticks(server.child.0.id()) < before + 20 {
         assert!(begin.elapsed() < PATIENCE, "the run did not begin");
         std::thread::yield_now();
     }
@@ -662,7 +648,7 @@ fn the_server_prints_a_line_for_each_run_with_client_sizes_and_result() {
         [("sm", &["--transport", "sm"][..]), ("sock", &["--transport", "sock", "--key", "interface=lo"])]
     {
         let mut server = Server::start_with(keys, Stdio::piped());
-        let errors = BufReader::new(server.child.stderr.take().unwrap());
+        let errors = BufReader::new(server.child.0.stderr.take().unwrap());
         let (sender, lines) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || errors.lines().for_each(|line| sender.send(line.unwrap()).unwrap()));
         let line = || lines.recv_timeout(PATIENCE).expect("a line of the server");
@@ -994,11 +980,11 @@ fn a_server_killed_in_the_midst_of_a_run_leaves_the_rows_so_far_and_a_status() {
     let mut client = Running(client);
     // The run is under way once the server has used more processor time than its start takes.
     let begin = Instant::now();
-    while ticks(server.child.id()) < 100 {
+    while ticks(server.child.0.id()) < 100 {
         assert!(begin.elapsed() < PATIENCE, "the run did not begin");
         std::thread::yield_now();
     }
-    server.child.kill().unwrap();
+    server.child.0.kill().unwrap();
     let mut said = String::new();
     client.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(client.0.wait().unwrap().code(), Some(1), "{said}");
@@ -1099,9 +1085,6 @@ fn many_connections_of_one_endpoint_are_counted_and_cost_their_bytes() {
     positive(&figures, "cost");
 }
 
-/// A process that is ended when the test ends, well or not.
-struct Running(Child);
-
 impl Running {
     /// Its status, what it wrote to standard output, and what it said.
     fn output(mut self) -> (Option<i32>, String, String) {
@@ -1114,13 +1097,6 @@ impl Running {
         let mut shown = String::new();
         self.0.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
         (self.0.wait().unwrap().code(), shown, said.join().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -1,27 +1,17 @@
 //! What programs that the command starts, or that its processes execute, inherit of it.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::Running;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-
-/// Ended when the test ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use std::process::{Command, Stdio};
 
 fn cci(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    for variable in ["CCI_CONFIG", "CCI_CTP", "CCI_JOB_FD", "PMI_FD", "PMI_PORT"] {
-        command.env_remove(variable);
-    }
+    let mut command = command_line::cci(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 

@@ -1,21 +1,20 @@
 //! `cci perf am --mapping`, as its users run it.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::{cci, first_finding};
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(["perf", "am", "--local", "--transport", "sm", "--launches", "1"]).args(arguments);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null()).output().unwrap()
+    cci(&["perf", "am", "--local", "--transport", "sm", "--launches", "1"]).args(arguments).output().unwrap()
 }
 
 #[test]
 fn every_mapping_has_a_line_beside_native_vi_and_a_bandwidth_for_each_size() {
     let output = run(&["--mapping", "v1,v2,v3,v4,cci", "--credits", "4", "--time", "20ms", "--json", "-"]);
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
-    let found = &document["findings"][0];
+    let found = first_finding(&output);
     assert_eq!(found["kind"], "mappings");
     let points = found["points"].as_array().unwrap();
     let names: Vec<_> = points.iter().map(|point| point["name"].as_str().unwrap()).collect();

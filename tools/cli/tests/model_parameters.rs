@@ -1,13 +1,14 @@
 //! `cci perf logp`, `breakdown` and `gups` as their users run them.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::cci;
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn perf(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.arg("perf").args(arguments).env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
-    command.output().unwrap()
+    cci(&["perf"]).args(arguments).output().unwrap()
 }
 
 /// The finding of a run that writes JSON to standard output.

@@ -1,13 +1,13 @@
 //! `cci perf mx`, as its users run it.
 #![allow(missing_docs, reason = "tests")]
 
-use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+mod command_line;
+
+use command_line::{cci, first_finding};
+use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(["perf", "mx", "--local"]).args(arguments);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null()).output().unwrap()
+    cci(&["perf", "mx", "--local"]).args(arguments).output().unwrap()
 }
 
 #[test]
@@ -15,9 +15,7 @@ fn each_experiment_has_a_figure_beside_its_own() {
     let plot = tempfile::NamedTempFile::new().unwrap();
     let path = plot.path().to_str().unwrap();
     let output = run(&["--transport", "sm", "--launches", "1", "--time", "10ms", "--json", "-", "--plot", path]);
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
-    let found = &document["findings"][0];
+    let found = first_finding(&output);
     assert_eq!((found["kind"].as_str(), found["transport"].as_str()), (Some("mx"), Some("sm")));
     let points = found["points"].as_array().unwrap();
     let ways = |experiment: &str| {

@@ -1,6 +1,9 @@
 //! `cci perf --peers` with programs that are built for the test, and with stand-ins that misbehave.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::text;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -36,10 +39,6 @@ fn two_processors() -> [String; 2] {
     let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
     let first = allowed.next().unwrap();
     [first, allowed.next().unwrap_or(first)].map(|cpu| cpu.to_string())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A short run with peers; few blocks are not accurate, and need not be.

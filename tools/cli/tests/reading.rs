@@ -2,17 +2,16 @@
 //! them.
 #![allow(missing_docs, reason = "tests")]
 
+mod command_line;
+
+use command_line::text;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use tempfile::TempDir;
 
 fn cci(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cci")).args(arguments).env_remove("CCI_CONFIG").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    command_line::cci(arguments).output().unwrap()
 }
 
 /// A directory with a document in it that a real run has written, and with the page of that run.

@@ -1,5 +1,8 @@
 //! `cci run`: ranks on this host and in network name spaces, however they end.
 
+mod command_line;
+
+use command_line::{exact as text, lines};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -17,27 +20,13 @@ fn cci() -> Command {
 }
 
 fn run(arguments: &[&str]) -> Command {
-    let mut command = cci();
-    command.arg("run").args(arguments).stdin(Stdio::null());
-    for variable in ["CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN"] {
-        command.env_remove(variable);
-    }
+    let mut command = command_line::cci(&["run"]);
+    command.args(arguments);
     command
 }
 
 fn output(command: &mut Command) -> Output {
     command.output().expect("the command")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("text")
-}
-
-/// The lines, sorted: ranks write in any order.
-fn lines(bytes: &[u8]) -> Vec<&str> {
-    let mut lines: Vec<&str> = text(bytes).lines().collect();
-    lines.sort_unstable();
-    lines
 }
 
 /// A job whose ranks write the numbers of their processes, and those of a process that each leaves

@@ -1,27 +1,19 @@
 //! `cci run`: several programs of one job, and how hosts are named.
 
+mod command_line;
+
+use command_line::{cci, exact as text};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.arg("run").args(arguments).stdin(Stdio::null());
-    for variable in ["CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN"] {
-        command.env_remove(variable);
-    }
-    command.output().expect("the command")
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("text")
+    cci(&["run"]).args(arguments).output().expect("the command")
 }
 
 /// The lines, sorted: ranks write in any order.
 fn lines(output: &Output) -> Vec<&str> {
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let mut lines: Vec<&str> = text(&output.stdout).lines().collect();
-    lines.sort_unstable();
-    lines
+    command_line::lines(&output.stdout)
 }
 
 /// A command that stands for `ssh`: it keeps the names of hosts in a file, and runs the rest here.

@@ -1,5 +1,8 @@
 //! `cci run`: what goes into ranks and comes out of them, on this host and elsewhere.
 
+mod command_line;
+
+use command_line::{cci, exact as text};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -43,16 +46,9 @@ impl Elsewhere {
 }
 
 fn run(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.arg("run").args(arguments).stdin(Stdio::null());
-    for variable in ["CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN"] {
-        command.env_remove(variable);
-    }
+    let mut command = cci(&["run"]);
+    command.args(arguments);
     command
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("text")
 }
 
 /// A job that does not outlive a test that fails.

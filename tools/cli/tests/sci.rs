@@ -1,18 +1,18 @@
 //! `cci perf sci` and `cci perf mpi`, as their users run them.
 #![allow(missing_docs, reason = "tests")]
 
-use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+mod command_line;
+
+use command_line::{cci, first_finding};
+use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
     run_of("sci", arguments)
 }
 
 fn run_of(what: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(["perf", what, "--local", "--transport"]).args(arguments);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").env_remove("SCI_NODES").env_remove("SCI_NODE");
-    command.stdin(Stdio::null()).output().unwrap()
+    let mut command = cci(&["perf", what, "--local", "--transport"]);
+    command.args(arguments).env_remove("SCI_NODES").env_remove("SCI_NODE").output().unwrap()
 }
 
 #[test]
@@ -21,9 +21,7 @@ fn each_test_has_a_figure_of_each_way_and_each_row_its_bar() {
     let path = plot.path().to_str().unwrap();
     let quick = ["sm", "--launches", "1", "--runs", "2", "--time", "2ms", "--size", "8,64K"];
     let output = run(&[&quick[..], &["--json", "-", "--plot", path]].concat());
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
-    let found = &document["findings"][0];
+    let found = first_finding(&output);
     assert_eq!((found["kind"].as_str(), found["window"].as_str()), (Some("sci"), Some("shared")));
     let points = found["points"].as_array().unwrap();
     let count = |experiment: &str| points.iter().filter(|point| point["experiment"] == experiment).count();
@@ -43,9 +41,7 @@ fn mirror_windows_have_their_own_tests_and_rows_beside_rma() {
     let path = plot.path().to_str().unwrap();
     let quick = ["sock", "--launches", "1", "--runs", "1", "--time", "2ms", "--size", "8"];
     let output = run(&[&quick[..], &["--json", "-", "--plot", path]].concat());
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
-    let found = &document["findings"][0];
+    let found = first_finding(&output);
     assert_eq!(found["window"].as_str(), Some("mirror"));
     let points = found["points"].as_array().unwrap();
     let count = |experiment: &str| points.iter().filter(|point| point["experiment"] == experiment).count();

@@ -1,9 +1,12 @@
 //! Ranks that Slurm starts: a cluster of one node, this one, that lives as long as the test.
 
+mod command_line;
+
+use command_line::{Running, text as text_of};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,21 +16,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// A node belongs to one cluster at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// A daemon, ended with this value.
-struct Daemon(Child);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(program: &str, arguments: &[&str], folder: &Path) -> Daemon {
+fn start(program: &str, arguments: &[&str], folder: &Path) -> Running {
     let mut command = Command::new(program);
     command.args(arguments).env("SLURM_CONF", folder.join("slurm.conf"));
-    Daemon(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a daemon"))
+    Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a daemon"))
 }
 
 /// Ports that were free a moment ago.
@@ -70,9 +62,9 @@ fn lacks() -> Option<String> {
 
 /// The daemons of a cluster. They end before the folder of their files does.
 struct Cluster {
-    _node: Daemon,
-    _control: Daemon,
-    _authority: Daemon,
+    _node: Running,
+    _control: Running,
+    _authority: Running,
     folder: tempfile::TempDir,
     store: String,
     _one: MutexGuard<'static, ()>,
@@ -150,7 +142,7 @@ impl Cluster {
 const CCI: &str = env!("CARGO_BIN_EXE_cci");
 
 /// The daemon that vouches for users, with a key of its own.
-fn authority(folder: &Path) -> Daemon {
+fn authority(folder: &Path) -> Running {
     let path = |name: &str| format!("{}/{name}", folder.display());
     std::fs::write(path("key"), [7; 64]).expect("a key");
     let restricted = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -160,10 +152,6 @@ fn authority(folder: &Path) -> Daemon {
     let munge: Vec<String> = files.iter().map(|(option, name)| format!("--{option}={}", path(name))).collect();
     let munge: Vec<&str> = ["--foreground", "--force"].into_iter().chain(munge.iter().map(String::as_str)).collect();
     start("munged", &munge, folder)
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Processes that have this argument.

@@ -1,21 +1,19 @@
 //! `cci perf via`, as its users run it.
 #![allow(missing_docs, reason = "tests")]
 
-use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+mod command_line;
+
+use command_line::{cci, first_finding};
+use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(["perf", "via", "--local"]).args(arguments);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null()).output().unwrap()
+    cci(&["perf", "via", "--local"]).args(arguments).output().unwrap()
 }
 
 #[test]
 fn each_row_has_a_figure_beside_its_reference_and_its_bar() {
     let output = run(&["--transport", "sm", "--launches", "1", "--time", "10ms", "--json", "-"]);
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
-    let found = &document["findings"][0];
+    let found = first_finding(&output);
     assert_eq!((found["kind"].as_str(), found["transport"].as_str()), (Some("via"), Some("sm")));
     let points = found["points"].as_array().unwrap();
     let bars: Vec<_> = points.iter().map(|point| (point["told"].as_str().unwrap(), point["bar"].as_f64())).collect();
