@@ -176,12 +176,17 @@ impl<S: Changing> Driven<S> {
     #[cold]
     #[inline(never)]
     fn wake_sleepers(&self, held: &Held<S>) {
+        self.wake_sleeper(held);
+        if held.waiters > 0 {
+            self.sleepers.wake_all();
+        }
+    }
+
+    /// Has the thread look again that sleeps on the descriptors.
+    fn wake_sleeper(&self, held: &Held<S>) {
         if held.has_sleeper && held.wakes_sleeper() {
             // Full means woken already.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        }
-        if held.waiters > 0 {
-            self.sleepers.wake_all();
         }
     }
 
@@ -191,6 +196,10 @@ impl<S: Changing> Driven<S> {
     /// sleep early.
     pub fn sleep<'a>(&'a self, mut entered: Entered<'a, S>, left: Option<Duration>) -> Entered<'a, S> {
         if entered.has_sleeper {
+            // That one sleeps for less then; those beside it have nothing to look for.
+            if entered.is_due_earlier() {
+                self.wake_sleeper(&entered);
+            }
             return self.sleep_beside(entered, left, || self.lock());
         }
         entered.has_sleeper = true;

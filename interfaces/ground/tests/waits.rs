@@ -251,6 +251,26 @@ fn what_becomes_due_during_a_sleep_ends_it() {
     });
 }
 
+/// What a wait looks at makes something due, and it goes to sleep beside the one that is to see it.
+#[test]
+fn what_a_wait_beside_makes_due_ends_the_sleep_on_the_descriptors() {
+    let driven: Asleep = driven();
+    let turned = |state: &mut State<false>| (state.turn == 1).then_some(());
+    std::thread::scope(|scope| {
+        let wait = scope.spawn(|| soon(|| driven.wait_for(LONG, turned)));
+        until(&driven, |state| state.looks == 1);
+        let beside = soon(|| {
+            driven.wait_for(LONG, |state| {
+                if state.turn == 0 && state.due.is_none() {
+                    state.due = Some(Instant::now() + Duration::from_millis(20));
+                }
+                turned(state)
+            })
+        });
+        assert_eq!([beside, wait.join().expect("no panic")], [Some(()); 2]);
+    });
+}
+
 #[test]
 fn a_limit_ends_a_wait_and_not_before_it_is_over() {
     let driven: Asleep = driven();
