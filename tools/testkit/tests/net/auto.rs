@@ -34,6 +34,19 @@ fn way(endpoint: &Endpoint, connection: Connection) -> String {
     report.path.split(':').next().expect("a name").to_owned()
 }
 
+/// As [`connect`], by UDP. Once more where another program had the processors for the 100 ms in
+/// which TCP waits for its answer.
+fn connect_by_udp(world: &World<'_>, uri: &str) -> [Connection; 2] {
+    let mut connections = connect(world, uri);
+    for _ in 0..9 {
+        if way(world.endpoint(1), connections[1]) != "sock" {
+            connections = connect(world, uri);
+        }
+    }
+    assert_eq!(way(world.endpoint(1), connections[1]), "sock");
+    connections
+}
+
 /// Connects the second end to the first; connections of the first and of the second.
 fn connect(world: &World<'_>, uri: &str) -> [Connection; 2] {
     let client = world.endpoint(1);
@@ -99,8 +112,8 @@ pub(crate) fn default_endpoint() {
     assert!(!reachable.is_empty() && reachable.iter().all(|local| is_loopback(local)), "{reachable:?}");
     nets[1].enter(|| {
         let world = World::new([&server, &client]);
-        let connections = connect(&world, server.uri());
-        assert_eq!([way(&server, connections[0]), way(&client, connections[1])], ["sock", "sock"]);
+        let connections = connect_by_udp(&world, server.uri());
+        assert_eq!(way(&server, connections[0]), "sock");
         let report = client.report(connections[1]).expect("open");
         assert!(report.why.contains("sm: the endpoint is on another host"), "{}", report.why);
         assert!(report.why.contains("tcp: sock is better"), "{}", report.why);
@@ -227,8 +240,7 @@ pub(crate) fn default_and_firewall() {
         let why = client.report(first[1]).expect("open").why;
         assert!(why.contains("sock: asked before, and did not answer within 100 ms"), "{why}");
         nets[0].rules("delete table ip d");
-        let second = connect(&world, server.uri());
-        assert_eq!(way(&client, second[1]), "sock");
+        let second = connect_by_udp(&world, server.uri());
         exchange(&world, first);
         exchange(&world, second);
     });
@@ -241,8 +253,7 @@ pub(crate) fn sleeper() {
     let client = default_in(&nets[1], "sm,sock,tcp");
     nets[1].enter(|| {
         let world = World::new([&server, &client]);
-        let connections = connect(&world, server.uri());
-        assert_eq!(way(&client, connections[1]), "sock");
+        let connections = connect_by_udp(&world, server.uri());
         let (handle, begun) = (client.handle().expect("a descriptor"), Instant::now());
         for round in 0..40 {
             client.arm().expect("usable");
@@ -316,8 +327,7 @@ pub(crate) fn firewall() {
     // A stream is in the name space of the thread whose call opens it.
     nets[1].enter(|| {
         let world = World::new([&server, &client]);
-        let first = connect(&world, server.uri());
-        assert_eq!(way(&client, first[1]), "sock");
+        let first = connect_by_udp(&world, server.uri());
         exchange(&world, first);
         nets[0].rules(
             "add table ip d; add chain ip d in { type filter hook input priority 0; }; \
@@ -332,8 +342,7 @@ pub(crate) fn firewall() {
         assert_eq!(world.waiting(1, EventKind::Send), 0, "a connection over UDP has another way; {why}");
         nets[0].rules("delete table ip d");
         assert_eq!((world.sent(1), world.message(0)), (7, b"meanwhile".to_vec()));
-        let third = connect(&world, server.uri());
-        assert_eq!(way(&client, third[1]), "sock");
+        let third = connect_by_udp(&world, server.uri());
         for connections in [first, second, third] {
             exchange(&world, connections);
         }
@@ -368,8 +377,7 @@ pub(crate) fn lost_answer() {
         exchange(&world, connections);
         nets[0].rules("delete table ip d");
         // By UDP again: what the first way still says of the connect changes nothing.
-        let again = connect(&world, server.uri());
-        assert_eq!(way(&client, again[1]), "sock");
+        let again = connect_by_udp(&world, server.uri());
         exchange(&world, again);
         exchange(&world, connections);
         let waiting =
