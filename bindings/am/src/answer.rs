@@ -2,18 +2,13 @@
 
 use crate::dialect::Dialect;
 use crate::refusal::{Answer, Refusal};
+use cci_mem::boundary::caught;
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a call: its code, in the numbers of the dialect.
 #[inline]
 pub(crate) fn answer<D: Dialect>(name: &str, act: impl FnOnce() -> Answer) -> c_int {
-    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        Err(Refusal::Resource("a mistake of the library; please report it"))
-    });
-    match done {
+    match caught(act, || Err(Refusal::Resource("a mistake of the library; please report it"))) {
         Ok(()) => 0,
         Err(refusal) => refused::<D>(name, refusal),
     }
@@ -21,11 +16,7 @@ pub(crate) fn answer<D: Dialect>(name: &str, act: impl FnOnce() -> Answer) -> c_
 
 /// Runs a call that has no code for a failure; a panic in it becomes `otherwise`.
 pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        otherwise
-    })
+    caught(act, || otherwise)
 }
 
 #[cold]

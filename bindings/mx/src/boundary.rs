@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, MX_ERRORS_ARE_FATAL, Refusal, text_of};
 use crate::registry::{End, Registry, registry};
-use cci_ground::caught;
+use cci_mem::boundary::caught;
 use cci_mx::Error;
 use std::ffi::{CString, c_uint};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What calls return, and the boundary that no panic crosses.
 
-use cci_ground::caught;
+use cci_mem::boundary::caught;
 use cci_portals::Error;
 use std::ffi::c_int;
 

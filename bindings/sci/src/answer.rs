@@ -1,7 +1,7 @@
 //! What calls return, and the boundary that no panic crosses.
 
-use cci_ground::caught;
 use cci_mem::arguments::Out;
+use cci_mem::boundary::caught;
 use cci_sci::Error;
 use std::ffi::{c_char, c_int, c_uint};
 

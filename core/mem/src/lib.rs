@@ -22,6 +22,7 @@ pub mod arena;
 #[allow(unsafe_code)]
 pub mod arguments;
 pub mod barrier;
+pub mod boundary;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod buffers;

@@ -6,14 +6,12 @@
 
 #![forbid(unsafe_code)]
 
-mod boundary;
 mod codes;
 mod drive;
 mod driven;
 mod sleep;
 mod spin;
 
-pub use boundary::caught;
 pub use drive::{BATCH, Drive, ROUNDS};
 pub use driven::{Changing, Driven, Entered, Held};
 pub use sleep::{readable, sleep_until_ready};

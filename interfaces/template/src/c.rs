@@ -2,8 +2,8 @@
 
 use crate::{Code, Echo, LONGEST};
 use cci::{Context, EndpointOptions, OpenError};
-use cci_ground::caught;
 use cci_mem::arguments::Out;
+use cci_mem::boundary::caught;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicU64, Ordering};
 use cci_peers::{HostNumbers, Name};

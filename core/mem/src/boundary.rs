@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Example
 ///
 /// ```
-/// let code = cci_ground::caught(|| std::panic::resume_unwind(Box::new(())), || 7);
+/// let code = cci_mem::boundary::caught(|| std::panic::resume_unwind(Box::new(())), || 7);
 /// assert_eq!(code, 7);
 /// ```
 #[inline]
