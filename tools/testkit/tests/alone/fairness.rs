@@ -14,10 +14,15 @@ const WARM_UP: usize = 5;
 /// Messages of a window that counts. A frame has up to a hundred of one sender, so that fewer show
 /// only whose frames came first: the machine did something else.
 const LEAST: u32 = 20 * SENDERS as u32;
+/// A receiver off its processor for longer loses frames of some over `sock`, and the wait before
+/// they come again lasts as long as it was off: that window and the next judge the machine.
+const ABSENT: Duration = Duration::from_millis(30);
 
 /// In the median window of 100 ms no sender gets less than half of its share.
 fn nobody_gets_less_than_half(device: &Device) {
     let _alone = alone();
+    // Before other tests, where that is permitted; the senders inherit it.
+    let _ = rustix::process::setpriority_process(None, -20);
     let server = open(device);
     let mut many_peers = Peer::spawn(PROGRAM, "flood-by-many", &[&device.transport, server.uri(), "100"]);
     let mut counts = [0_u32; SENDERS];
@@ -36,17 +41,23 @@ fn nobody_gets_less_than_half(device: &Device) {
     assert_eq!(many_peers.line_while(|| take(&mut counts)), "connected");
     let begun = Instant::now();
     let mut shares = Vec::new();
+    let mut was_absent = false;
     while shares.len() < WARM_UP + WINDOWS {
-        assert!(begun.elapsed() < LIMIT, "too few messages in {LIMIT:?}");
+        assert!(begun.elapsed() < LIMIT, "too few messages in {LIMIT:?}, or too long off the processor");
         counts = [0; SENDERS];
         let begun = Instant::now();
-        while begun.elapsed() < WINDOW {
+        let (mut now, mut longest) = (Duration::ZERO, Duration::ZERO);
+        while now < WINDOW {
             (0..100).for_each(|_| take(&mut counts));
+            let gap = begun.elapsed() - now;
+            (now, longest) = (now + gap, longest.max(gap));
         }
+        let is_absent = longest > ABSENT;
         let (least, all) = (counts.iter().min().copied().unwrap_or(0), counts.iter().sum::<u32>());
-        if all >= LEAST {
+        if all >= LEAST && !is_absent && !was_absent {
             shares.push(f64::from(least) * SENDERS as f64 / f64::from(all));
         }
+        was_absent = is_absent;
     }
     let mut shares = shares.split_off(WARM_UP);
     shares.sort_by(f64::total_cmp);
