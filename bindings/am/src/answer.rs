@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::refusal::{Answer, Refusal};
-use cci_mem::boundary::caught;
+use cci_mem::boundary::{caught, uncancelled};
 use std::ffi::c_int;
 
 /// Runs a call: its code, in the numbers of the dialect.
@@ -14,9 +14,9 @@ pub(crate) fn answer<D: Dialect>(name: &str, act: impl FnOnce() -> Answer) -> c_
     }
 }
 
-/// Runs a call that has no code for a failure; a panic in it becomes `otherwise`.
+/// Runs a call off the fast path that has no code for a failure; a panic in it becomes `otherwise`.
 pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
-    caught(act, || otherwise)
+    caught(|| uncancelled(act), || otherwise)
 }
 
 #[cold]

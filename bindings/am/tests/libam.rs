@@ -40,6 +40,11 @@ fn children_go_on_whose_parent_was_in_a_call() {
     assert_eq!(run(&["bindings/am/tests/c/forks.c"], &["-pthread"], "amudp"), "its children go on\n");
 }
 
+#[test]
+fn a_thread_that_is_cancelled_ends_its_calls_first() {
+    assert_eq!(run(&["bindings/am/tests/c/cancelled.c"], &["-pthread"], "amudp"), "called\n");
+}
+
 /// Packaged: staged below a directory that is not the prefix.
 #[test]
 fn a_staged_installation_builds_programs() {

@@ -118,6 +118,11 @@ fn context_ids_part_waits() {
 }
 
 #[test]
+fn a_thread_that_is_cancelled_ends_its_calls_first() {
+    run_alone("cancelled.c", "called\n");
+}
+
+#[test]
 fn threads_that_wait_are_woken() {
     run_alone("wakeup.c", "woken\n");
 }

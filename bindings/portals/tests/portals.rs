@@ -138,6 +138,11 @@ fn programs_have_the_habits_of_those_for_the_reference() {
 }
 
 #[test]
+fn a_thread_that_is_cancelled_ends_its_calls_first() {
+    run("cancelled.c", 1, &["", "sm", "tcp"], "called\n");
+}
+
+#[test]
 fn a_wait_takes_no_processor_time() {
     run("idle.c", 2, &["", "sm", "tcp"], "idle\n");
 }

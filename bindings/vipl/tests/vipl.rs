@@ -94,6 +94,11 @@ fn no_descriptor_is_inherited_or_a_standard_one() {
 }
 
 #[test]
+fn a_thread_that_is_cancelled_ends_its_calls_first() {
+    assert_eq!(run("cancelled.c", &[], &TRANSPORTS), ["called\n"; 4]);
+}
+
+#[test]
 fn it_fails_as_documented() {
     assert_eq!(run("failures.c", &[], &TRANSPORTS), ["fails well\n"; 4]);
 }

@@ -1,0 +1,31 @@
+/*
+ * A thread that is cancelled opens, connects, closes and ends the library all the same.
+ */
+
+#include "pair.h"
+
+#include "../../../cancelled_thread.h"
+
+static void from_begin_to_end(void) {
+    mx_endpoint_addr_t own, nobody;
+    char host[MX_MAX_HOSTNAME_LEN];
+    uint64_t nic;
+    uint32_t id;
+
+    OK(mx_init());
+    OK(mx_open_endpoint(MX_ANY_NIC, MX_ANY_ENDPOINT, KEY, NULL, 0, &endpoint));
+    OK(mx_get_endpoint_addr(endpoint, &own));
+    OK(mx_decompose_endpoint_addr(own, &nic, &id));
+    OK(mx_nic_id_to_hostname(nic, host));
+    OK(mx_connect(endpoint, nic, id, KEY, 1000 * PATIENCE, &own));
+    mx_set_error_handler(MX_ERRORS_RETURN);
+    CHECK(mx_connect(endpoint, nic, id + 1, KEY, 100, &nobody) != MX_SUCCESS);
+    OK(mx_close_endpoint(endpoint));
+    OK(mx_finalize());
+}
+
+int main(void) {
+    run_cancelled(from_begin_to_end);
+    puts("called");
+    return 0;
+}
