@@ -100,9 +100,6 @@ impl MapSequence {
 #[derive(Default)]
 pub(crate) struct Registry {
     is_initialised: AtomicBool,
-    last: AtomicUsize,
-    /// Counts sequences that were removed.
-    epoch: AtomicU64,
     host: Mutex<Option<Arc<Host>>>,
     /// Connections that the program has ended, and the numbers of their segments.
     ended: Mutex<VecDeque<(usize, c_uint)>>,
@@ -122,16 +119,26 @@ pub(crate) struct Registry {
 /// may be held for ever there.
 pub(crate) fn registry() -> Answer<&'static Registry> {
     static REGISTRY: PerProcess<Registry> = PerProcess::new();
-    REGISTRY.get(Registry::default).map(|(_, registry)| registry).map_err(|_| Error::System.into())
+    let new = || {
+        // What a thread has kept of the registry before is not of this one.
+        EPOCH.fetch_add(1, Ordering::AcqRel);
+        Registry::default()
+    };
+    REGISTRY.get(new).map(|(_, registry)| registry).map_err(|_| Error::System.into())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The last handle. A forked child goes on with it: a handle of its parent names nothing there.
+static LAST_HANDLE: AtomicUsize = AtomicUsize::new(0);
+/// Counts sequences that were removed, and registries.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
-    /// The sequence that this thread has used last: its handle, the count of removals, and where it
-    /// lies. So a check takes no lock.
+    /// The sequence that this thread has used last: its handle, the epoch, and where it lies. So a
+    /// check takes no lock.
     static LAST: Cell<(usize, u64, *const MapSequence)> = const { Cell::new((0, 0, std::ptr::null())) };
 }
 
@@ -149,7 +156,7 @@ impl Registry {
     /// A handle that was never given.
     pub(crate) fn next(&self) -> Handle {
         // Publishes nothing.
-        std::ptr::without_provenance_mut(self.last.fetch_add(STEP, Ordering::Relaxed) + STEP)
+        std::ptr::without_provenance_mut(LAST_HANDLE.fetch_add(STEP, Ordering::Relaxed) + STEP)
     }
 
     /// The host of this process, which is opened for the first device.
@@ -205,10 +212,10 @@ impl Registry {
     #[inline]
     pub(crate) fn with_sequence<R>(&self, handle: Handle, act: impl FnOnce(&MapSequence) -> R) -> Answer<R> {
         // Acquires the removals that this thread has been told of.
-        let epoch = self.epoch.load(Ordering::Acquire);
+        let epoch = EPOCH.load(Ordering::Acquire);
         let (last, at, found) = LAST.get();
         if last == handle.addr() && at == epoch && !found.is_null() {
-            // SAFETY: the table has had it at this count of removals, and has it as long as no
+            // SAFETY: the table of this process has had it in this epoch, and has it as long as no
             // sequence is removed. By the contract of the header no thread removes a sequence that
             // another one uses.
             return Ok(act(unsafe { &*found }));
@@ -222,7 +229,7 @@ impl Registry {
         self.check()?;
         let removed = self.sequences.remove(handle).ok_or(WRONG)?;
         // Publishes the removal to threads that have used it last, before it is dropped.
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        EPOCH.fetch_add(1, Ordering::AcqRel);
         if let MapSequence::Of(_, map) = &*removed {
             // Publishes nothing.
             map.sequences.fetch_sub(1, Ordering::Relaxed);
@@ -235,7 +242,7 @@ impl Registry {
         let is_of = |sequence: &MapSequence| matches!(sequence, MapSequence::Of(_, of) if Arc::ptr_eq(of, map));
         let orphaned = self.sequences.replace(is_of, || MapSequence::Unmapped);
         // As in `remove_sequence`.
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        EPOCH.fetch_add(1, Ordering::AcqRel);
         drop(orphaned);
     }
 }

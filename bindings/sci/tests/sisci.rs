@@ -189,6 +189,15 @@ fn each_call_works_and_each_code_is_provoked() {
     assert_eq!(finish(child, "codes.c"), "codes\n");
 }
 
+#[test]
+fn a_forked_child_has_sequences_of_its_own() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = INSTALLED.compile("forked.c", &[], dir.path());
+    let mut command = command(&program, 4, dir.path());
+    let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
+    assert_eq!(finish(child, "forked.c"), "forked\n");
+}
+
 /// Whatever call they are in, also where they may be cancelled at each instruction.
 #[test]
 fn threads_are_cancelled() {
