@@ -1,5 +1,6 @@
 //! The readers of what strangers send, for the fuzz targets. No part of the interface.
 
+use crate::attributes::MAX_DISCRIMINATOR;
 use crate::rendezvous::{Answer, parse_ask, read_frame};
 use crate::wire::{self, HEADER, Header};
 use std::io::{ErrorKind, Read};
@@ -31,7 +32,9 @@ pub fn rendezvous(bytes: &[u8]) {
         let Some(frame) = frame else { continue };
         assert!(!frame.is_empty(), "a frame of nothing");
         buffer.clear();
-        let _ = parse_ask(&frame);
+        if let Some((.., address, _)) = parse_ask(&frame) {
+            assert!((1..=MAX_DISCRIMINATOR).contains(&address.discriminator.len()), "no program has room for it");
+        }
         if let Some(answer) = Answer::parse(&frame) {
             assert!(Answer::parse(&answer.emit()).is_some(), "an answer that is read and not written");
         }

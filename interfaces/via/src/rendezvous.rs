@@ -235,6 +235,7 @@ struct Caller {
 /// Waits for clients that ask for a discriminator.
 pub(crate) struct Listener {
     socket: TcpListener,
+    is_v4: bool,
     discriminator: Vec<u8>,
     callers: Vec<Caller>,
     admission: Admission<u64>,
@@ -250,7 +251,8 @@ impl Listener {
         let socket = bound.ok_or(Error::Resource("all ports of this discriminator are taken; choose another one"))?;
         socket.set_nonblocking(true).map_err(|_| Error::Resource("a socket cannot be set up"))?;
         let (discriminator, callers, admission) = (discriminator.to_vec(), Vec::new(), Admission::new(CALLERS));
-        Ok(Self { socket, discriminator, callers, admission, next: 0, begin: Instant::now(), may_accept: true })
+        let (is_v4, begin) = (on.is_ipv4(), Instant::now());
+        Ok(Self { socket, is_v4, discriminator, callers, admission, next: 0, begin, may_accept: true })
     }
 
     /// A client that has asked; those for another discriminator are told so.
@@ -331,8 +333,12 @@ impl Listener {
         };
         let mut stream = self.end(name)?.stream;
         let frame = frame.ok().flatten()?;
-        let (wanted, attributes, address, is_peer) = parse_ask(&frame)?;
+        let (wanted, attributes, mut address, is_peer) = parse_ask(&frame)?;
         if wanted == self.discriminator {
+            if address.host.is_ipv6() && self.is_v4 {
+                // Programs have room for a host of their NIC's family alone.
+                address.host = stream.peer_addr().ok()?.ip();
+            }
             let asking = Asking { stream, attributes, address, is_peer };
             // It may have found its server at another port.
             return (!asking.is_gone()).then_some(asking);
@@ -354,6 +360,8 @@ impl Listener {
     }
 }
 
+/// Reads a question: the discriminator that it is for, and the client's attributes and address. The
+/// address is one that a program has room for ([`Address::check`]).
 pub(crate) fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, bool)> {
     let mut reader = Reader(frame.strip_prefix(MAGIC)?);
     let [model, family, own, wanted] = reader.array()?;
@@ -364,6 +372,7 @@ pub(crate) fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, b
         _ => return None,
     };
     let address = Address::new(host, reader.bytes(own.into())?);
+    address.check().ok()?;
     let wanted = reader.bytes(wanted.into())?;
     (reader.0.is_empty() && model < 2).then_some((wanted, attributes, address, model == 1))
 }
@@ -404,6 +413,35 @@ mod tests {
         let accept = Answer::Accept(Accept { ticket: 7, attributes, uri: "scheme://host".to_owned() }).emit();
         let Some(Answer::Accept(accept)) = Answer::parse(&accept) else { panic!("an invitation") };
         assert_eq!((accept.ticket, accept.attributes, accept.uri.as_str()), (7, attributes, "scheme://host"));
+    }
+
+    /// The question of a client with this address of its own, for the discriminator `server`.
+    fn ask(host: &str, own: &[u8]) -> Vec<u8> {
+        let own = Address::new(host.parse::<IpAddr>().expect("an address"), own);
+        ask_frame(&Address::new(IpAddr::from([127, 0, 0, 1]), b"server"), &own, &ViAttributes::default(), false)
+    }
+
+    #[test]
+    fn a_client_has_an_address_for_which_programs_have_room() {
+        assert!(parse_ask(&ask("::1", &[b'a'; MAX_DISCRIMINATOR])).is_some());
+        for wrong in [0, MAX_DISCRIMINATOR + 1, 255] {
+            assert!(parse_ask(&ask("::1", &vec![b'a'; wrong])).is_none(), "{wrong} bytes");
+        }
+    }
+
+    #[test]
+    fn a_client_has_a_host_of_the_family_of_the_nic() {
+        let mut listener = Listener::bind(IpAddr::from([127, 0, 0, 1]), b"server").expect("a port");
+        let mut client = TcpStream::connect(listener.socket.local_addr().expect("bound")).expect("a connection");
+        write_frame(&mut client, &ask("2001:db8::7", b"client")).expect("sent");
+        let begun = Instant::now();
+        let asking = loop {
+            assert!(begun.elapsed() < cci_conformance::LIMIT, "no question");
+            if let Some(asking) = listener.poll() {
+                break asking;
+            }
+        };
+        assert_eq!(asking.address(), &Address::new(IpAddr::from([127, 0, 0, 1]), b"client"));
     }
 
     #[test]
