@@ -3,7 +3,7 @@
 use crate::{Code, Echo, LONGEST};
 use cci::{Context, EndpointOptions, OpenError};
 use cci_mem::arguments::Out;
-use cci_mem::boundary::caught;
+use cci_mem::boundary::{caught, uncancelled};
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicU64, Ordering};
 use cci_peers::{HostNumbers, Name};
@@ -32,7 +32,7 @@ macro_rules! export {
     ($($symbol:ident ($($argument:ident: $type:ty),*) => $body:expr;)*) => {
         $(#[unsafe(no_mangle)]
         extern "C" fn $symbol($($argument: $type),*) -> c_int {
-            caught(|| { $body; Ok(()) }, || Err(Code::Failed)).map_or_else(Code::code, |()| 0)
+            caught(|| uncancelled(|| { $body; Ok(()) }), || Err(Code::Failed)).map_or_else(Code::code, |()| 0)
         })*
     };
 }
