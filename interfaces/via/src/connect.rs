@@ -4,9 +4,10 @@ use crate::attributes::ViAttributes;
 use crate::clients::Clients;
 use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
+use crate::pending::{HANG_UP_LOOK, INVITED_LIMIT};
 use crate::question::Question;
 use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket};
-use crate::state::{Invitation, State, Vi, ViState};
+use crate::state::{Invitation, State, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
@@ -14,9 +15,6 @@ use cci_ground::Drive;
 use cci_ground::readable;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
-
-/// How long an accepted client may take to connect.
-const ACCEPT_LIMIT: Duration = Duration::from_secs(10);
 
 const NOT_IDLE: Error = Error::State("the VI is not idle; disconnect it first");
 
@@ -38,12 +36,23 @@ impl<T: Token> State<T> {
     pub(crate) fn abandon(&mut self, number: u32) {
         let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) else { return };
         vi.state = ViState::Idle;
-        vi.peer = None;
+        (vi.peer, vi.end_signal) = (None, None);
         vi.invitation = Invitation::None;
         self.changes += 1;
         if let Some(ticket) = vi.ticket.take() {
             self.tickets.remove(&ticket);
         }
+    }
+
+    /// Takes an invitation back. Returns false if a client has come with its ticket, or if the
+    /// connect has ended.
+    pub(crate) fn withdraw_ticket(&mut self, number: u32) -> bool {
+        let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) else { return false };
+        let is_unused = vi.ticket.is_some_and(|ticket| self.tickets.remove(&ticket).is_some());
+        if is_unused {
+            (vi.ticket, vi.peer_attributes) = (None, None);
+        }
+        is_unused
     }
 }
 
@@ -99,7 +108,7 @@ impl<T: Token> Core<T> {
     }
 
     /// Accepts a client's question with an idle VI whose level, maximum and quality of service are
-    /// the client's. Waits until it is connected, at most 10 s.
+    /// the client's. Waits until it is connected, at most 10 s, and not once the client hangs up.
     ///
     /// # Errors
     ///
@@ -108,7 +117,38 @@ impl<T: Token> Core<T> {
     /// the client is gone.
     pub fn accept(&self, asking: &mut Asking, number: u32) -> Result<(), Error> {
         self.invite(asking, number)?;
-        self.wait_connected(number, Some(ACCEPT_LIMIT)).map_err(|_| Error::Timeout)
+        let deadline = Instant::now() + INVITED_LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let ended = self.wait(Some(left.min(HANG_UP_LOOK)), |state| {
+                match state.vis.get(number).map(|vi| vi.state) {
+                    Some(ViState::ConnectPending) => None,
+                    // Broken meanwhile: it was connected.
+                    Some(ViState::Connected | ViState::Error) => Some(Ok(())),
+                    Some(ViState::Idle) | None => Some(Err(Error::Timeout)),
+                }
+            });
+            if let Some(result) = ended {
+                return result;
+            }
+            // A client hangs up once it is connected too: it has followed the invitation by then.
+            let is_gone = asking.is_gone();
+            self.with(|state| {
+                if left.is_zero() || state.has_failed || (is_gone && state.withdraw_ticket(number)) {
+                    // Whatever still comes is turned away.
+                    state.abandon(number);
+                }
+            });
+        }
+    }
+
+    /// Makes progress until the connect of a VI has ended or its invitation has failed, whichever
+    /// thread takes that event, at most for `limit`.
+    pub(crate) fn wait_in_flight(&self, number: u32, limit: Option<Duration>) {
+        self.wait(limit, |state| {
+            let vi = state.vis.get(number).filter(|vi| vi.state == ViState::ConnectPending);
+            vi.is_none_or(|vi| vi.invitation == Invitation::Failed).then_some(())
+        });
     }
 
     /// Sends a client the way to a VI, which expects it from now on.
@@ -116,8 +156,8 @@ impl<T: Token> Core<T> {
         let ticket = fresh_ticket();
         let attributes = self.with(|state| {
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
-            let is_free = vi.state == ViState::Idle || (asking.is_peer && vi.state == ViState::ConnectPending);
-            if !is_free {
+            // A peer's VI is pending until another thread disconnects it.
+            if vi.state != (if asking.is_peer { ViState::ConnectPending } else { ViState::Idle }) {
                 return Err(NOT_IDLE);
             }
             agree(&vi.attributes, &asking.attributes)?;
@@ -132,7 +172,11 @@ impl<T: Token> Core<T> {
         })?;
         let accept = Accept { ticket, attributes, uri: self.uri().to_owned() };
         asking.answer(&Answer::Accept(accept)).map_err(|_| {
-            self.with(|state| state.abandon(number));
+            self.with(|state| {
+                if !(asking.is_peer && state.withdraw_ticket(number)) {
+                    state.abandon(number);
+                }
+            });
             Error::Timeout
         })
     }
@@ -209,14 +253,10 @@ impl<T: Token> Core<T> {
             let pause = question.left();
             let pause = left.map_or(pause, |left| left.min(pause));
             if question.is_following() {
-                // Another thread may take the event that ends it.
-                self.wait(Some(pause), |state| {
-                    let vi = state.vis.get(number);
-                    let is_pending =
-                        |vi: &Vi<T>| vi.state == ViState::ConnectPending && vi.invitation == Invitation::Followed;
-                    (!vi.is_some_and(is_pending)).then_some(())
-                });
+                self.wait_in_flight(number, Some(pause));
             } else {
+                // No event ends it. A disconnect by another thread is found after the pause, 1 s at
+                // most.
                 self.driven.sleep_with(question.descriptors(), Some(pause));
             }
         }
@@ -253,7 +293,7 @@ impl<T: Token> Core<T> {
             left.max(Duration::from_millis(1))
         });
         self.with(|state| {
-            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            let vi = state.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending).ok_or(NO_VI)?;
             let (ticket, earlier) = (wire::ticket(accept.ticket), vi.attempt);
             let context = vi.next_attempt(number);
             let connect = Connect::to(&accept.uri).payload(&ticket).context(context).timeout(left);

@@ -196,9 +196,10 @@ impl<T: Token> Core<T> {
         self.lock().changes
     }
 
-    /// Makes progress and sleeps until that count is another one.
-    pub fn wait_change(&self, seen: u64) {
-        self.wait(None, |state| (state.changes != seen).then_some(()));
+    /// Makes progress and sleeps until that count is another one. Returns false at once if the
+    /// endpoint has failed: nothing completes any more.
+    pub fn wait_change(&self, seen: u64) -> bool {
+        self.wait(None, |state| (state.changes != seen).then_some(())).is_some()
     }
 
     /// Counts a change, so that waits end.
@@ -438,24 +439,6 @@ impl<T: Token> Core<T> {
             Some(taken(queue)).filter(|taken| !matches!(taken, Taken::NotDone)).map(Ok)
         });
         found.unwrap_or(Err(Error::Timeout))
-    }
-
-    /// Waits until a VI leaves the state `ConnectPending`, at most for `limit`.
-    pub(crate) fn wait_connected(&self, number: u32, limit: Option<Duration>) -> Result<(), Error> {
-        let ended = self.wait(limit, |state| {
-            let Some(vi) = state.vis.get(number) else { return Some(Err(NO_VI)) };
-            match vi.state {
-                ViState::ConnectPending => None,
-                // Broken meanwhile: it was connected.
-                ViState::Connected | ViState::Error => Some(Ok(())),
-                ViState::Idle => Some(Err(Error::NotReachable)),
-            }
-        });
-        ended.unwrap_or_else(|| {
-            // Too late: whatever still comes is turned away.
-            self.with(|state| state.abandon(number));
-            Err(Error::Timeout)
-        })
     }
 }
 

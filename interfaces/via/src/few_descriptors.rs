@@ -53,8 +53,8 @@ fn until_listening(port: u16) {
 }
 
 /// Takes the last descriptor for a client that asks, and looks for how long the process works
-/// meanwhile. Then there are descriptors again. Returns the answer.
-fn ask_without_descriptors(question: &Question, port: u16) -> Accept {
+/// meanwhile. Then there are descriptors again. Returns the answer, and the stream.
+fn ask_without_descriptors(question: &Question, port: u16) -> (Accept, TcpStream) {
     let limit = getrlimit(Resource::Nofile);
     let next_free = File::open("/dev/null").expect("a descriptor").as_raw_fd() as u64;
     setrlimit(Resource::Nofile, Rlimit { current: Some(next_free + 1), ..limit }).expect("a lower limit");
@@ -79,7 +79,7 @@ fn ask_without_descriptors(question: &Question, port: u16) -> Accept {
         std::thread::sleep(Duration::from_millis(1));
     };
     match Answer::parse(&frame) {
-        Some(Answer::Accept(accept)) => accept,
+        Some(Answer::Accept(accept)) => (accept, stream),
         _ => panic!("{frame:?}"),
     }
 }

@@ -52,7 +52,7 @@ impl Incoming {
     }
 
     /// Accepts the client with an idle VI of the same NIC. Waits until it is connected, at most
-    /// 10 s.
+    /// 10 s, and not once the client hangs up.
     ///
     /// # Errors
     ///

@@ -35,8 +35,8 @@ pub(crate) fn attributes(reliability: Reliability) -> ViAttributes {
     ViAttributes { reliability, access: Access { write: true, read: false }, ..ViAttributes::default() }
 }
 
-/// Asks until somebody waits.
-fn ask(at: &Address, attributes: &ViAttributes) -> Accept {
+/// Asks until somebody waits. The invitation is good as long as the question lives.
+fn ask(at: &Address, attributes: &ViAttributes) -> (Accept, Question) {
     let own = Address::new(at.host, b"liar");
     let begun = Instant::now();
     loop {
@@ -44,7 +44,7 @@ fn ask(at: &Address, attributes: &ViAttributes) -> Accept {
         loop {
             assert!(begun.elapsed() < LIMIT, "nobody invites");
             match question.poll() {
-                Ok(Some(accept)) => return accept,
+                Ok(Some(accept)) => return (accept, question),
                 Ok(None) => std::thread::yield_now(),
                 Err(_) => break,
             }
@@ -52,7 +52,7 @@ fn ask(at: &Address, attributes: &ViAttributes) -> Accept {
     }
 }
 
-pub(crate) fn connect(device: &Device, accept: &Accept) -> (Endpoint, Connection) {
+pub(crate) fn connect<S>(device: &Device, (accept, _stream): &(Accept, S)) -> (Endpoint, Connection) {
     let liar = Endpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
     liar.connect(&Connect::to(&accept.uri).payload(&wire::ticket(accept.ticket)).timeout(LIMIT)).expect("a URI");
     let connection = match liar.wait(Some(LIMIT)).expect("usable") {
@@ -216,7 +216,7 @@ fn a_handle_of_one_vi_is_none_of_another() {
     std::thread::scope(|scope| {
         let accepted =
             scope.spawn(|| scene.nic.listen(&at, Some(LIMIT)).expect("a client").accept(vi).expect("agreed"));
-        let accept = ask(&at, &other);
+        let (accept, _question) = ask(&at, &other);
         let ticket = wire::ticket(accept.ticket);
         scene.liar.connect(&Connect::to(&accept.uri).payload(&ticket).timeout(LIMIT)).expect("a URI");
         let second = match scene.liar.wait(Some(LIMIT)).expect("usable") {

@@ -63,6 +63,8 @@ mod fast_path;
 mod few_descriptors;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod hang_ups;
 mod incoming;
 #[cfg(test)]
 mod liars;

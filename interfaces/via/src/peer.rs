@@ -5,13 +5,12 @@ use crate::attributes::ViAttributes;
 use crate::connect::agree;
 use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
-use crate::pending::{PeerConnect, Role};
+use crate::pending::{Invited, Listening, PeerConnect, Role};
 use crate::question::{NO_DESCRIPTOR, Question};
 use crate::rendezvous::{Address, Answer, Asking};
 use crate::state::ViState;
 use crate::task::Token;
 use cci_ground::Drive;
-use cci_ground::readable;
 use std::time::{Duration, Instant};
 
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
@@ -45,13 +44,15 @@ impl<T: Token> Core<T> {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         self.begin_connect(number)?;
         let role = if local.discriminator < remote.discriminator {
-            self.listener(local).map(Role::Listens)
+            let listening = self.listener(local).and_then(Listening::new);
+            listening.map(|(listening, signal)| (Role::Listens(listening), Some(signal)))
         } else {
-            Ok(Role::Asks { question: None, not_before: Instant::now() })
+            Ok((Role::Asks { question: None, not_before: Instant::now() }, None))
         };
         self.with(|state| {
-            let role = role.inspect_err(|_| state.abandon(number))?;
+            let (role, end_signal) = role.inspect_err(|_| state.abandon(number))?;
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            vi.end_signal = end_signal;
             let (local, remote) = (local.clone(), remote.clone());
             vi.peer =
                 Some(Box::new(PeerConnect { local, remote, deadline, role, is_peer: true, late: Error::Timeout }));
@@ -122,32 +123,23 @@ impl<T: Token> Core<T> {
             let Some(peer) = self.with(|state| state.vis.get_mut(number).and_then(|vi| vi.peer.take())) else {
                 continue;
             };
-            let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match &peer.role {
-                Role::Listens(listener) => {
-                    self.driven.sleep_with(
-                        listener.descriptors().map(readable),
-                        left.into_iter().chain(listener.left()).min(),
-                    );
-                }
-                Role::Asks { question, not_before } => {
-                    let pause = question.as_ref().map_or_else(
-                        || not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
-                        Question::left,
-                    );
-                    let asking = question.as_ref().filter(|question| !question.is_following());
-                    let descriptors = asking.into_iter().flat_map(Question::descriptors);
-                    self.driven.sleep_with(descriptors, Some(left.map_or(pause, |left| left.min(pause))));
-                }
-                Role::Connects => self.driven.sleep_with(std::iter::empty(), left),
+            let left = peer.left();
+            if peer.is_in_flight() {
+                self.keep(number, peer);
+                self.wait_in_flight(number, left);
+                continue;
             }
+            // No event ends it.
+            self.driven.sleep_with(peer.descriptors().into_iter(), left);
             self.keep(number, peer);
         }
     }
 
     fn keep(&self, number: u32, peer: Box<PeerConnect>) {
         self.with(|state| {
-            if let Some(vi) = state.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) {
+            let vi = state.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending);
+            // Another thread may have disconnected the VI, and begun again.
+            if let Some(vi) = vi.filter(|vi| vi.peer.is_none()) {
                 vi.peer = Some(peer);
             }
         });
@@ -157,6 +149,7 @@ impl<T: Token> Core<T> {
         let found = self.with(|state| {
             let was_under_way = state.vis.get(number).ok_or(NO_VI)?.peer.is_some();
             state.progress(self.endpoint());
+            let has_failed = state.has_failed;
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
             match (vi.state, vi.peer_attributes) {
                 (ViState::Connected | ViState::Error, Some(attributes)) => {
@@ -167,15 +160,16 @@ impl<T: Token> Core<T> {
                 _ => vi
                     .peer
                     .take()
-                    .map(|peer| Ok((peer, vi.attributes)))
+                    .map(|peer| Ok((peer, vi.attributes, has_failed)))
                     .ok_or(Error::State("no connect with a peer is under way; request it first")),
             }
         })?;
-        let (mut peer, attributes) = match found {
+        let (mut peer, attributes, has_failed) = match found {
             Ok(found) => found,
             Err(attributes) => return Ok(Progress::Connected(attributes)),
         };
-        let is_over = peer.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let is_late = peer.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let is_over = is_late || (has_failed && peer.is_in_flight());
         let stepped = if is_over { Err(peer.late) } else { self.step(number, &mut peer, &attributes) };
         match stepped {
             Ok(()) => {
@@ -192,8 +186,14 @@ impl<T: Token> Core<T> {
     fn step(&self, number: u32, peer: &mut PeerConnect, attributes: &ViAttributes) -> Result<(), Error> {
         match &mut peer.role {
             Role::Connects => {}
-            Role::Listens(listener) => {
-                while let Some(mut asking) = listener.poll() {
+            Role::Listens(listening) => {
+                if let Some(invited) = &listening.invited {
+                    if !invited.is_in_vain() || !self.with(|state| state.withdraw_ticket(number)) {
+                        return Ok(());
+                    }
+                    listening.invited = None;
+                }
+                while let Some(mut asking) = listening.listener.poll() {
                     // Answers that nobody takes end nothing here.
                     if !asking.is_peer || asking.address.discriminator != peer.remote.discriminator {
                         let _ = asking.answer(&Answer::Other);
@@ -201,9 +201,15 @@ impl<T: Token> Core<T> {
                         let _ = asking.answer(&Answer::Mismatch(why));
                         return Err(why);
                     } else if !asking.is_gone() {
-                        self.invite(&mut asking, number)?;
-                        peer.role = Role::Connects;
-                        break;
+                        match self.invite(&mut asking, number) {
+                            Ok(()) => {
+                                listening.invited = Some(Invited::new(asking));
+                                break;
+                            }
+                            // It has hung up, and ends nothing here.
+                            Err(Error::Timeout) => {}
+                            Err(why) => return Err(why),
+                        }
                     }
                 }
             }

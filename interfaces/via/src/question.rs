@@ -119,9 +119,12 @@ struct Refusals {
 struct Answers {
     ports: Vec<u16>,
     /// Invitations that have not been followed yet, oldest first.
-    invited: VecDeque<Accept>,
-    /// Since when the last invitation is followed.
-    followed: Option<Instant>,
+    invited: VecDeque<(Accept, TcpStream)>,
+    /// The stream of the invitation that the caller has. A server takes an invitation back whose
+    /// client hangs up.
+    current: Option<TcpStream>,
+    /// Since when the last invitation is followed, and its stream.
+    followed: Option<(Instant, TcpStream)>,
     /// Whether an invitation has led nowhere.
     has_led_nowhere: bool,
     /// The first refusal, and when it came.
@@ -180,7 +183,8 @@ impl Question {
             if self.alone_until().is_some_and(|until| until > now) {
                 return Ok(None);
             }
-            if let Some(accept) = self.answers.invited.pop_front() {
+            if let Some((accept, stream)) = self.answers.invited.pop_front() {
+                self.answers.current = Some(stream);
                 return Ok(Some(accept));
             }
             self.bound_refusal(now)?;
@@ -197,12 +201,12 @@ impl Question {
 
     /// The invitation is followed from now on, in place of an earlier one.
     pub(crate) fn begin_following(&mut self) {
-        self.answers.followed = Some(Instant::now());
+        self.answers.followed = self.answers.current.take().map(|stream| (Instant::now(), stream));
     }
 
     /// The invitation cannot even be followed. An earlier one goes on.
     pub(crate) fn leave_out(&mut self) {
-        self.answers.has_led_nowhere = true;
+        (self.answers.current, self.answers.has_led_nowhere) = (None, true);
     }
 
     /// The invitation that was followed has led nowhere.
@@ -219,7 +223,7 @@ impl Question {
     }
 
     fn alone_until(&self) -> Option<Instant> {
-        self.answers.followed.map(|since| since + FOLLOWED_ALONE)
+        self.answers.followed.as_ref().map(|(since, _)| *since + FOLLOWED_ALONE)
     }
 
     /// Ends the wait of a refusal for ports that are silent.
@@ -245,8 +249,8 @@ impl Question {
                     continue;
                 }
                 Ok(Some(Answer::Accept(accept))) => {
-                    self.answers.invited.push_back(accept);
-                    self.answered(at);
+                    let stream = self.answered(at);
+                    self.answers.invited.push_back((accept, stream));
                     continue;
                 }
                 Ok(Some(Answer::Reject)) if !self.is_peer => {
@@ -269,9 +273,11 @@ impl Question {
         Ok(())
     }
 
-    fn answered(&mut self, at: usize) {
+    fn answered(&mut self, at: usize) -> TcpStream {
         self.is_reached = true;
-        self.answers.ports.push(self.attempts.remove(at).port);
+        let Attempt { port, stream, .. } = self.attempts.remove(at);
+        self.answers.ports.push(port);
+        stream
     }
 
     fn refuse(&mut self, refusal: &Refusal, now: Instant) -> Result<(), Error> {

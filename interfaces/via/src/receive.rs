@@ -90,7 +90,7 @@ impl<T: Token> State<T> {
             Some(vi) if vi.state == ViState::ConnectPending && vi.connection.is_none() && vi.is_current(context) => {
                 vi.connection = Some(connection);
                 vi.state = ViState::Connected;
-                vi.ticket = None;
+                (vi.ticket, vi.end_signal) = (None, None);
                 vi.invitation = Invitation::None;
                 self.changes += 1;
             }

@@ -2,7 +2,7 @@
 
 use crate::attributes::{Access, MAX_OBJECTS, Tag, ViAttributes};
 use crate::errors::{Fault, FaultCode, Status};
-use crate::pending::PeerConnect;
+use crate::pending::{EndSignal, PeerConnect};
 use crate::task::{Completion, Entry, Segment, Task, Token, WorkQueue};
 use cci::{Connection, Endpoint, Memory, Registration, RmaHandle};
 use std::collections::{HashMap, VecDeque};
@@ -166,6 +166,8 @@ pub(crate) struct Vi<T> {
     /// What a connect expects; and a connect in the peer-to-peer model.
     pub(crate) ticket: Option<u64>,
     pub(crate) peer: Option<Box<PeerConnect>>,
+    /// While a peer is listened for: dropped when that ends.
+    pub(crate) end_signal: Option<EndSignal>,
     pub(crate) peer_attributes: Option<ViAttributes>,
     pub(crate) invitation: Invitation,
     /// Counts connects, so that the end of an earlier one is told apart.
@@ -202,6 +204,7 @@ impl<T> Vi<T> {
             asked: None,
             ticket: None,
             peer: None,
+            end_signal: None,
             peer_attributes: None,
             invitation: Invitation::None,
             attempt: 0,
@@ -361,7 +364,7 @@ impl<T: Token> State<T> {
         let still = end_grants(ended);
         self.ending.extend(still);
         let Some(vi) = self.vis.get_mut(number) else { return };
-        vi.peer = None;
+        (vi.peer, vi.end_signal) = (None, None);
         if let Some(ticket) = vi.ticket.take() {
             self.tickets.remove(&ticket);
         }

@@ -3,4 +3,5 @@
 mod conformance;
 mod connecting;
 mod failures;
+mod threads;
 mod world;
