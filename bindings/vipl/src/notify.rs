@@ -3,7 +3,7 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE};
 use crate::handles::{Handle, Kind, make};
 use crate::nic::{Nic, lock};
-use crate::orders::{DescriptorHandler, Notifier, QueueHandler, Wanted};
+use crate::orders::{DescriptorHandler, Notifier, Orders, QueueHandler, Wanted};
 use crate::table;
 use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
@@ -69,7 +69,12 @@ fn run(nic: &Arc<Nic>) {
             }
             None => {
                 nic.tell_faults();
-                nic.core.wait_change(seen);
+                // Of an endpoint that has failed only another order is news.
+                if !nic.core.wait_change(seen) {
+                    let orders = lock(&nic.notifier.orders);
+                    let is_idle = |orders: &mut Orders| !orders.is_over && orders.wanted.len() <= wanted.len();
+                    drop(nic.notifier.ordered.wait_while(orders, is_idle));
+                }
             }
         }
     }
