@@ -180,32 +180,29 @@ fn structures_and_constants_are_those_of_sisci() {
     assert_eq!(finish(command(&program, 4, dir.path()).spawn().expect("it starts"), "layout.c"), "laid out\n");
 }
 
-#[test]
-fn each_call_works_and_each_code_is_provoked() {
+/// Runs a program of one process, and returns what it says.
+fn run_alone(source: &str, flags: &[&str]) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = INSTALLED.compile("codes.c", &[], dir.path());
+    let program = INSTALLED.compile(source, flags, dir.path());
     let mut command = command(&program, 4, dir.path());
     let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
-    assert_eq!(finish(child, "codes.c"), "codes\n");
+    finish(child, source)
+}
+
+#[test]
+fn each_call_works_and_each_code_is_provoked() {
+    assert_eq!(run_alone("codes.c", &[]), "codes\n");
 }
 
 #[test]
 fn a_forked_child_has_sequences_of_its_own() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = INSTALLED.compile("forked.c", &[], dir.path());
-    let mut command = command(&program, 4, dir.path());
-    let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
-    assert_eq!(finish(child, "forked.c"), "forked\n");
+    assert_eq!(run_alone("forked.c", &[]), "forked\n");
 }
 
 /// Whatever call they are in, also where they may be cancelled at each instruction.
 #[test]
 fn threads_are_cancelled() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = INSTALLED.compile("cancelled.c", &["-D_REENTRANT"], dir.path());
-    let mut command = command(&program, 4, dir.path());
-    let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
-    assert_eq!(finish(child, "cancelled.c"), "cancelled\n");
+    assert_eq!(run_alone("cancelled.c", &["-D_REENTRANT"]), "cancelled\n");
 }
 
 #[test]
