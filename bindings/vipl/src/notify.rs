@@ -69,7 +69,8 @@ fn run(nic: &Arc<Nic>) {
             }
             None => {
                 nic.tell_faults();
-                // Of an endpoint that has failed only another order is news.
+                // Nothing arrives at an endpoint that has failed. What a disconnect flushes then is
+                // found with the next order.
                 if !nic.core.wait_change(seen) {
                     let orders = lock(&nic.notifier.orders);
                     let is_idle = |orders: &mut Orders| !orders.is_over && orders.wanted.len() <= wanted.len();
