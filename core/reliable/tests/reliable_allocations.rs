@@ -12,7 +12,7 @@ use cci_mem::arena::SharedMemory;
 use cci_proto::{Access, Attribute, EventKind, Rights};
 use cci_transport::{Connection, Posted, Rma};
 use memory_link::Hub;
-use world::{End, How, join, next, until, waiting};
+use world::{End, How, join, next, two, until, waiting};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -59,8 +59,7 @@ fn flood(ends: &[&End; 2], to_b: &'static Connection, rma: &Rma<'_>) {
 
 #[test]
 fn a_hundred_thousand_messages_allocate_nothing() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, Attribute::ReliableOrdered);
     let memory = SharedMemory::new(20_000).expect("memory");

@@ -178,6 +178,13 @@ impl Script {
         Self::new(TcpStream::connect(end.address()).expect("a stream"))
     }
 
+    /// An endpoint, a client with an open connection, and the connection at the endpoint.
+    pub(crate) fn connected() -> (End, Self, &'static Connection) {
+        let mut end = End::new();
+        let (script, cell) = Self::connect(&mut end);
+        (end, script, cell)
+    }
+
     /// A client with an open connection, and the connection at this endpoint.
     pub(crate) fn connect(end: &mut End) -> (Self, &'static Connection) {
         Self::connect_by(end, Attribute::ReliableOrdered)

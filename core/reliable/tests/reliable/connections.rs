@@ -1,7 +1,7 @@
 //! Connections: made, refused, expected elsewhere, broken, closed; and groups.
 
 use crate::memory_link::Hub;
-use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until, waiting};
+use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, two, until, waiting};
 use cci_instruments::{pattern, payload};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, SendError, Status};
@@ -14,8 +14,7 @@ const RO: Attribute = Attribute::ReliableOrdered;
 
 #[test]
 fn a_request_carries_its_payload_and_its_answer() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     for len in [0, 1, 56, 1024] {
         a.connect(&b.uri, RO, LIMIT, &pattern(9, len));
@@ -32,8 +31,7 @@ fn a_request_carries_its_payload_and_its_answer() {
 
 #[test]
 fn nobody_answers_and_the_connect_ends_in_time() {
-    let hub = Hub::new();
-    let (a, deaf) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, deaf) = two();
     a.connect(&deaf.uri, RO, Duration::from_millis(50), b"");
     let ended = next(&[&a], 0, EventKind::Connect);
     assert_eq!(Status::from_u32(ended.detail()), Some(Status::TimedOut));
@@ -63,8 +61,7 @@ fn sleep_for(end: &End) -> &'static Slot {
 
 #[test]
 fn a_connect_goes_on_once_its_host_is_found() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let ends = [&a, &b];
     a.cell
         .with(|core, transport| {
@@ -89,8 +86,7 @@ fn a_connect_goes_on_once_its_host_is_found() {
 
 #[test]
 fn a_host_is_asked_at_its_other_addresses_where_the_first_is_silent() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let silent = hub.link().uri().to_owned();
     a.connect(&format!("later:{silent},{}", b.uri), RO, LIMIT, b"by name");
     hub.find_names();
@@ -195,8 +191,7 @@ fn an_expected_client_that_does_not_come_is_reported() {
 
 #[test]
 fn a_disconnect_delivers_what_was_acknowledged_and_tells_the_peer_once() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     let (to_b, to_a) = join(&ends, RO);
     b.cell
@@ -224,8 +219,7 @@ fn a_disconnect_delivers_what_was_acknowledged_and_tells_the_peer_once() {
 
 #[test]
 fn a_connection_costs_few_frames_from_its_making_to_its_end() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let ends = [&a, &b];
     for _ in 0..100 {
         let (to_b, to_a) = join(&ends, RO);
@@ -242,8 +236,7 @@ fn a_connection_costs_few_frames_from_its_making_to_its_end() {
 
 #[test]
 fn what_is_open_at_a_disconnect_ends_once() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let (to_b, _) = join(&[&a, &b], RO);
     hub.set_full(true);
     for number in 0..100 {
@@ -261,8 +254,7 @@ fn what_is_open_at_a_disconnect_ends_once() {
 
 #[test]
 fn a_silent_peer_is_reported_once_until_asked_for_again() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let (to_b, _) = join(&[&a, &b], RO);
     for _ in 0..2 {
         a.cell
@@ -281,8 +273,7 @@ fn a_silent_peer_is_reported_once_until_asked_for_again() {
 
 #[test]
 fn setting_the_same_keepalive_again_does_not_postpone_it() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let (to_b, _) = join(&[&a, &b], RO);
     let begun = Instant::now();
     // The peer's program makes no calls.
@@ -369,8 +360,7 @@ fn a_group_has_many_senders_and_receivers() {
 
 #[test]
 fn bogus_frames_change_nothing() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
     for seed in 0..2000u64 {

@@ -1,7 +1,7 @@
 //! Messages: every length, in order, under faults, without slots, in rows.
 
 use crate::memory_link::{Faults, Hub};
-use crate::world::{End, How, LARGEST, join, message, next, outcome, until, waiting};
+use crate::world::{End, How, LARGEST, join, message, next, outcome, two, until, waiting};
 use cci_instruments::pattern;
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, SendError, Status};
@@ -13,8 +13,7 @@ const BAD: Faults = Faults { lost: 50, doubled: 50, late: 100, spoilt: 50 };
 
 #[test]
 fn every_length_arrives_on_every_kind_of_connection() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     for attribute in [RO, Attribute::ReliableUnordered, Attribute::Unreliable] {
         let (to_b, to_a) = join(&ends, attribute);
@@ -33,8 +32,7 @@ fn every_length_arrives_on_every_kind_of_connection() {
 
 #[test]
 fn a_bad_network_changes_nothing_but_the_time() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
     hub.set_faults(BAD);
@@ -77,8 +75,7 @@ fn a_receiver_that_holds_every_slot_gets_one_more_for_each_that_it_returns() {
 
 #[test]
 fn a_sender_without_buffers_is_told_and_goes_on() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
     for len in [8, LARGEST as usize] {
@@ -102,8 +99,7 @@ fn a_sender_without_buffers_is_told_and_goes_on() {
 
 #[test]
 fn silent_messages_raise_no_event() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
     for number in 0..1000 {
@@ -197,8 +193,7 @@ fn an_answer_comes_before_the_end_of_what_it_answers() {
 /// that of its acknowledgement.
 #[test]
 fn a_message_that_wakes_does_not_wait_for_a_timer() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let (to_b, _) = join(&[&a, &b], RO);
     let arm = |core: &mut Core, transport: &mut dyn Transport| {
         core.set_handle_in_use();

@@ -1,7 +1,7 @@
 //! The progress thread: when there is one, what it does, and what it leaves alone.
 
 use crate::memory_link::{Faults, Hub};
-use crate::world::{End, How, LIMIT, join, message, next, outcome};
+use crate::world::{End, How, LIMIT, join, message, next, outcome, two};
 use cci_instruments::pattern;
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
@@ -51,8 +51,7 @@ fn it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint() {
     if !in_own_process("progress_thread::it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint") {
         return;
     }
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     (0..100).for_each(|_| {
         let _ = a.poll();
     });
@@ -82,8 +81,7 @@ fn it_begins_when_needed_with_all_signals_blocked_and_ends_with_its_endpoint() {
 
 #[test]
 fn memory_is_written_while_its_owner_computes() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let (to_b, _) = join(&[&a, &b], RO);
     let (source, target) = (SharedMemory::new(200_000).expect("memory"), SharedMemory::new(200_000).expect("memory"));
     source.write(0, &pattern(1, 200_000));
@@ -110,8 +108,7 @@ fn memory_is_written_while_its_owner_computes() {
 
 #[test]
 fn what_was_sent_last_leaves_and_is_acknowledged_while_its_sender_computes() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
     for round in 0..3 {
@@ -135,8 +132,7 @@ fn what_was_sent_last_leaves_and_is_acknowledged_while_its_sender_computes() {
 
 #[test]
 fn what_is_sent_after_a_long_absence_is_repeated_without_another_call() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let (to_b, _) = join(&[&a, &b], RO);
     // Peers may read, so that its progress thread waits for frames. `a` computes, until nothing is
     // due any more.
@@ -167,8 +163,7 @@ fn it_ends_where_nothing_is_due_and_no_frame_comes() {
 
 #[test]
 fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
     a.cell
@@ -182,8 +177,7 @@ fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
 
 #[test]
 fn it_survives_a_program_that_makes_calls_for_a_second_and_does_not_poll() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     join(&[&a, &b], RO);
     let memory = SharedMemory::new(64).expect("memory");
     let staying = a.register(memory.memory(), Rights::READ);

@@ -2,7 +2,7 @@
 //! serves them.
 
 use crate::memory_link::{Hub, MTU, MemoryLink};
-use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until, waiting};
+use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, two, until, waiting};
 use cci_mem::guarded::Threading;
 use cci_proto::wire::{self, Accept, Confirm, Connect, Header, Kind, Offer, Retry};
 use cci_proto::{Address, Attribute, EventKind, Status};
@@ -101,8 +101,7 @@ fn accept_all(end: &End) -> usize {
 
 #[test]
 fn clients_that_never_confirm_take_no_send_slot() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (hub, a, b) = two();
     let ends = [&a, &b];
     let (to_b, to_a) = join(&ends, RO);
     let (mut stranger, mut accepted) = (Stranger::new(&hub, 1000, &b), 0);
@@ -150,8 +149,7 @@ fn beyond_its_quarter_a_host_gets_cookies_and_others_are_let_in() {
 
 #[test]
 fn a_client_that_confirms_while_every_send_slot_is_taken_is_told_of_later() {
-    let hub = Hub::new();
-    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let (_, a, b) = two();
     let ends = [&a, &b];
     let (_, to_a) = join(&ends, RO);
     a.connect(&b.uri, RO, LIMIT, b"");

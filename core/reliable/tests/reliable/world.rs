@@ -37,6 +37,13 @@ impl Default for How {
     }
 }
 
+/// Two ends of one hub.
+pub(crate) fn two() -> (Hub, End, End) {
+    let hub = Hub::new();
+    let (one, other) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    (hub, one, other)
+}
+
 impl End {
     pub(crate) fn open(hub: &Hub, how: How) -> Self {
         Self::open_over(hub.link(), how)

@@ -50,8 +50,7 @@ fn next(other: &mut End, end: &mut End, kind: EventKind) -> &'static Slot {
 
 #[test]
 fn the_bytes_of_a_read_and_its_result_leave_by_one_call() {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let memory = heap(1, 1000);
     let handle = end.register(&memory, Rights::READ);
     let [index, secret, ..] = handle.words();

@@ -151,8 +151,7 @@ fn stall(end: &mut End, script: &mut Script) {
 
 #[test]
 fn a_lane_whose_messages_wait_sends_what_its_peer_reads() {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let memory = heap(1, 32 << 20);
     let [index, secret, ..] = end.register(&memory, Rights::READ).words();
     let target = Target { operation: 1 << 16, handle: [index, secret], offset: 0, total: 32 << 20 };
@@ -165,8 +164,7 @@ fn a_lane_whose_messages_wait_sends_what_its_peer_reads() {
 
 #[test]
 fn a_lane_whose_messages_wait_wakes_nobody() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     stall(&mut end, &mut script);
     let memory = heap(1, 32 << 20);
     let local = end.register(&memory, Rights::NONE);

@@ -76,8 +76,7 @@ fn a_blocking_call_is_woken_by_a_lane_that_was_not_watched() {
 
 #[test]
 fn a_program_that_sleeps_between_messages_has_all_lanes_watched() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     for _ in 0..STREAK {
         end.tcp.arm(&mut end.core);
         deliver(&mut end, &mut script, 1);

@@ -30,8 +30,7 @@ fn a_target_that_is_deregistered_gets_no_more_bytes_and_says_so() {
     // In the buffer that streams are read into, and beyond it.
     for total in [1000, 300_000] {
         for fragments in [1, 2] {
-            let mut end = End::new();
-            let (mut script, _) = Script::connect(&mut end);
+            let (mut end, mut script, _) = Script::connected();
             let memory = heap(1, total);
             let handle = end.register(&memory, Rights::WRITE);
             let (first, rest) = (total / 2, total - total / 2);
@@ -56,8 +55,7 @@ fn a_target_that_is_deregistered_gets_no_more_bytes_and_says_so() {
 
 #[test]
 fn memory_that_is_deregistered_while_a_peer_reads_it_does_not_leave() {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let memory = heap(1, LONG);
     let handle = end.register(&memory, Rights::READ);
     script.put(&mut end, Kind::Read, 0, script.connection, &[&target(&handle, LONG).emit()]);
@@ -82,8 +80,7 @@ fn memory_that_is_deregistered_while_a_peer_reads_it_does_not_leave() {
 
 #[test]
 fn a_source_that_is_deregistered_ends_its_write_and_cancels_it() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     let memory = heap(1, LONG);
     let local = end.register(&memory, Rights::NONE);
     end.rma(cell, &local, LONG as u64, (Access::Write, false));
@@ -130,8 +127,7 @@ fn loses_its_memory(end: &mut End, script: &mut Script, cell: &'static Connectio
 #[test]
 fn a_read_whose_memory_is_deregistered_fails_and_drops_the_rest() {
     for checked in [false, true] {
-        let mut end = End::new();
-        let (mut script, cell) = Script::connect(&mut end);
+        let (mut end, mut script, cell) = Script::connected();
         // Each time another use of the number.
         for _ in 0..3 {
             loses_its_memory(&mut end, &mut script, cell, checked);

@@ -23,8 +23,7 @@ pub(super) fn result(frame: &Frame) -> (u32, Result<(), Failure>) {
 
 #[test]
 fn a_long_write_that_is_refused_gets_its_result() {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     // More than the buffer that streams are read into.
     let bytes = vec![7; 300_000];
     let target = Target { operation: FIRST, handle: [1, 2], offset: 0, total: bytes.len() as u64 };
@@ -35,8 +34,7 @@ fn a_long_write_that_is_refused_gets_its_result() {
 
 /// A peer that reads, and whose frame of another kind names the number of that read.
 fn misnames_a_read(kind: Kind, flags: u8, rest: &[u8]) {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let memory = heap(1, LONG);
     let handle = end.register(&memory, Rights::READ);
     let [index, secret, ..] = handle.words();
@@ -70,8 +68,7 @@ fn a_read_is_no_large_message() {
 
 #[test]
 fn a_result_before_the_bytes_have_left_breaks_the_protocol() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     let memory = heap(1, LONG);
     let local = end.register(&memory, Rights::NONE);
     end.rma(cell, &local, LONG as u64, (Access::Write, false));
@@ -87,8 +84,7 @@ fn a_result_before_the_bytes_have_left_breaks_the_protocol() {
 /// them.
 #[test]
 fn bytes_of_a_write_that_has_ended_do_not_leave() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     let memory = heap(1, LONG);
     let local = end.register(&memory, Rights::NONE);
     end.rma(cell, &local, LONG as u64, (Access::Write, false));
@@ -111,8 +107,7 @@ fn bytes_of_a_write_that_has_ended_do_not_leave() {
 
 #[test]
 fn answers_that_the_peer_reads_are_no_flood() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     // A message waits in each round, so that the answers are never alone in what leaves. Together
     // they are more than the limit of answers that wait.
     for round in 0..60_u32 {
@@ -135,8 +130,7 @@ fn answers_that_the_peer_reads_are_no_flood() {
 /// A peer that does not read, and asks for an answer in each call: it gets one of these when it
 /// reads.
 fn asks_without_reading(kind: Kind, flags: u8, body: &[u8], answer: Kind) {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let memory = heap(1, LONG);
     let [index, secret, ..] = end.register(&memory, Rights::READ).words();
     let target = Target { operation: FIRST, handle: [index, secret], offset: 0, total: LONG as u64 };
@@ -216,8 +210,7 @@ fn large_messages_of_one_connection_follow_when_another_ends() {
 
 #[test]
 fn a_message_that_a_fence_lets_go_asks_for_grants() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     let memory = heap(1, 8);
     let local = end.register(&memory, Rights::NONE);
     end.rma(cell, &local, 8, (Access::Write, true));
@@ -234,8 +227,7 @@ fn a_message_that_a_fence_lets_go_asks_for_grants() {
 
 #[test]
 fn a_silent_peer_of_an_operation_without_a_timeout_is_asked() {
-    let mut end = End::new();
-    let (mut script, cell) = Script::connect(&mut end);
+    let (mut end, mut script, cell) = Script::connected();
     script.put(&mut end, Kind::Grant, 0, 0, &[&1_u32.to_le_bytes()]);
     end.calls(100);
     assert_eq!(end.tcp.shared.check_at, None, "an idle lane needs no timer");
@@ -253,8 +245,7 @@ fn a_silent_peer_of_an_operation_without_a_timeout_is_asked() {
 
 /// An operation with bytes of which each fragment is checked, and how the peer sees it.
 fn checked_write(spoil: bool) {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let memory = heap(1, 100_000);
     let [index, secret, ..] = end.register(&memory, Rights::WRITE).words();
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
@@ -285,8 +276,7 @@ fn bytes_of_a_write_that_do_not_match_their_sum_fail_it_alone() {
 #[test]
 fn bytes_of_a_read_that_do_not_match_their_sum_fail_it_alone() {
     for spoil in [false, true] {
-        let mut end = End::new();
-        let (mut script, cell) = Script::connect(&mut end);
+        let (mut end, mut script, cell) = Script::connected();
         let memory = heap(1, 1000);
         let local = end.register(&memory, Rights::NONE);
         end.rma(cell, &local, 1000, (Access::Read, false));
@@ -338,8 +328,7 @@ fn peers_on_this_host_are_not_remote() {
 
 /// A peer that asks again and again, each time for an answer of its own, and reads none of them.
 fn floods(kind: Kind, body: &[u8]) {
-    let mut end = End::new();
-    let (mut script, _) = Script::connect(&mut end);
+    let (mut end, mut script, _) = Script::connected();
     let frames = script.emit(kind, 0, script.connection, &[body]).repeat(1000);
     let mut sent = 0;
     let begun = std::time::Instant::now();

@@ -62,8 +62,7 @@ fn both_sides_send_large_messages_at_once() {
 
 #[test]
 fn a_message_that_the_receiver_does_not_allow_is_refused_and_nothing_else() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     start(&mut pair, 0, client, 1, 1 << 40);
     pair.engines[0].send(pair.now, client, &[b"after"], Op(2), false).expect("send");
     pair.run(|pair| pair.hosts[0].ended.len() == 2);
@@ -73,8 +72,7 @@ fn a_message_that_the_receiver_does_not_allow_is_refused_and_nothing_else() {
 
 #[test]
 fn memory_that_is_gone_ends_the_message_on_both_sides() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableUnordered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableUnordered);
     start(&mut pair, 0, client, 1, LEN);
     pair.run(|pair| !pair.hosts[1].large.is_empty());
     pair.hosts[0].dead = true;
@@ -87,8 +85,7 @@ fn memory_that_is_gone_ends_the_message_on_both_sides() {
 #[test]
 fn a_connection_that_closes_ends_the_message() {
     for answered in [false, true] {
-        let mut pair = Pair::new(0);
-        let [client, server] = pair.connect(Attribute::ReliableOrdered);
+        let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
         start(&mut pair, 0, client, 1, LEN);
         pair.run(|pair| !pair.hosts[1].large.is_empty());
         if answered {
@@ -105,8 +102,7 @@ fn a_connection_that_closes_ends_the_message() {
 
 #[test]
 fn no_more_than_the_receiver_keeps_are_asked_for() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableUnordered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableUnordered);
     let target = Target { handle: [0, 0], offset: 0, len: 10 };
     for op in 0..100 {
         let rma = Rma { op: Op(op), target, access: Access::Large, fence: false, message: None };
@@ -128,8 +124,7 @@ fn no_more_than_the_receiver_keeps_are_asked_for() {
 #[test]
 fn a_large_message_waits_for_minutes() {
     for attribute in [Attribute::ReliableOrdered, Attribute::ReliableUnordered] {
-        let mut pair = Pair::new(0);
-        let [client, server] = pair.connect(attribute);
+        let (mut pair, [client, server]) = Pair::connected(attribute);
         start(&mut pair, 0, client, 1, LEN);
         pair.run(|pair| !pair.hosts[1].large.is_empty());
         let wait = pair.now.plus_micros(600_000_000);
@@ -145,8 +140,7 @@ fn a_large_message_waits_for_minutes() {
 /// operation.
 #[test]
 fn a_peer_that_is_gone_does_not_keep_a_large_message_for_ever() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     start(&mut pair, 0, client, 1, LEN);
     pair.run(|pair| !pair.hosts[1].large.is_empty());
     pair.filter = std::boxed::Box::new(|_, _| false);
@@ -159,8 +153,7 @@ fn a_peer_that_is_gone_does_not_keep_a_large_message_for_ever() {
 /// meanwhile does not come between.
 #[test]
 fn a_large_message_does_not_come_between_a_write_and_its_message() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableUnordered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableUnordered);
     let target = Target { handle: [0, 0], offset: 0, len: LEN };
     let rma = Rma { op: Op(1), target, access: Access::Large, fence: false, message: None };
     pair.engines[0].rma(pair.now, client, &rma).expect("begun");
@@ -187,8 +180,7 @@ fn a_large_message_does_not_come_between_a_write_and_its_message() {
 
 #[test]
 fn many_reads_do_not_block_a_large_message() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableUnordered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableUnordered);
     // The reads are taken and not answered.
     pair.filter = std::boxed::Box::new(|side, frame| side == 0 || frame.len() < 1000);
     let target = Target { handle: [7, 7], offset: 0, len: 5000 };

@@ -154,6 +154,13 @@ impl Pair {
         }
     }
 
+    /// A pair over a network that loses nothing, with a connection: its client, and its server.
+    pub(super) fn connected(attribute: Attribute) -> (Self, [Index; 2]) {
+        let mut pair = Self::new(0);
+        let ends = pair.connect(attribute);
+        (pair, ends)
+    }
+
     pub(super) fn connect(&mut self, attribute: Attribute) -> [Index; 2] {
         let before = [self.hosts[0].opened.len(), self.hosts[1].opened.len()];
         let open = Open { to: ADDRESSES[1], attribute, payload: b"hello", host_cookie: 0, timeout: None, token: 0 };
@@ -267,8 +274,7 @@ fn a_word_is_changed_once_whatever_is_lost() {
 
 #[test]
 fn a_word_is_swapped_only_where_it_is_as_expected() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableUnordered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableUnordered);
     let mut word = |op: u32, len: u64, handle: u64, atomic: Atomic| {
         let target = Target { handle: [7, handle], offset: 16, len };
         let rma = Rma { op: Op(op), target, access: Access::Atomic(atomic), fence: false, message: None };
@@ -294,8 +300,7 @@ fn a_word_is_swapped_only_where_it_is_as_expected() {
 /// CLOSE.
 #[test]
 fn a_farewell_brings_the_value_of_a_word() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     let target = Target { handle: [7, 7], offset: 0, len: 8 };
     let access = Access::Atomic(Atomic::FetchAdd(1));
     let rma = Rma { op: Op(1), target, access, fence: false, message: None };
@@ -373,8 +378,7 @@ fn who_waits_is_told_with_what_for_and_since_when() {
     assert_eq!(waits(&pair, 0), [handshake]);
     assert_eq!(waits(&pair, 1), []);
 
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     assert_eq!(waits(&pair, 0), [], "an open connection waits for nobody");
     pair.filter = std::boxed::Box::new(|_, _| false);
     let sent = pair.now;

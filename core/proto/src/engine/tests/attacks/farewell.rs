@@ -38,8 +38,7 @@ fn a_client_that_has_its_answer_and_closes_leaves_a_server_that_knows() {
 /// Loses the acknowledgement of a message and the first CLOSE. `late`: microseconds between them.
 /// Returns whether the sender's operation succeeded, once it has no connection.
 fn succeeds_without_acknowledgement_and_first_close(late: u64) -> bool {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     pair.filter = std::boxed::Box::new(|side, _| side == 1);
     let now = pair.now;
     pair.engines[1].send(now, server, &[b"answer"], Op(0), false).expect("send");
@@ -79,8 +78,7 @@ fn exactly_the_messages_that_were_delivered_succeed() {
     {
         for (attribute, expected) in [(Attribute::ReliableOrdered, ordered), (Attribute::ReliableUnordered, unordered)]
         {
-            let mut pair = Pair::new(0);
-            let [client, server] = pair.connect(attribute);
+            let (mut pair, [client, server]) = Pair::connected(attribute);
             pair.hosts[0].slots = slots;
             let mut frames = 0;
             pair.filter = std::boxed::Box::new(move |side, _| {
@@ -114,8 +112,7 @@ fn number_of(message: &[u8]) -> u32 {
 #[test]
 fn a_write_that_is_in_place_when_its_target_closes_has_succeeded() {
     for has_left in [false, true] {
-        let mut pair = Pair::new(0);
-        let [client, server] = pair.connect(Attribute::ReliableOrdered);
+        let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
         let target = Target { handle: [7, 7], offset: 0, len: 5000 };
         let rma = Rma { op: Op(1), target, access: Access::Write, fence: false, message: Some(b"written") };
         let now = pair.now;
@@ -138,8 +135,7 @@ fn a_write_that_is_in_place_when_its_target_closes_has_succeeded() {
 
 #[test]
 fn a_refused_write_is_told_by_the_close_too() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     let target = Target { handle: [7, 8], offset: 0, len: 50 };
     let rma = Rma { op: Op(1), target, access: Access::Write, fence: false, message: None };
     let now = pair.now;
@@ -207,8 +203,7 @@ fn a_close_ends_each_operation_once_whatever_it_claims() {
 /// its program closes.
 #[test]
 fn the_close_of_a_side_that_gave_up_acknowledges_what_it_has_delivered() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     let now = pair.now;
     pair.engines[0].set_timeouts(now, client, 1_000_000, 0);
     pair.filter = std::boxed::Box::new(|side, _| side == 1);

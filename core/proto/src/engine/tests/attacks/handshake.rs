@@ -189,8 +189,7 @@ fn an_accept_that_nobody_waits_for_is_answered_so_that_the_server_lets_go() {
 
 #[test]
 fn a_side_that_gives_up_tells_the_other() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     pair.engines[0].set_timeouts(pair.now, client, 100_000, 0);
     pair.hosts[1].slots = 0;
     pair.engines[0].send(pair.now, client, &[b"never"], Op(1), false).expect("send");

@@ -106,8 +106,7 @@ fn a_frame_of_an_operation_that_has_ended_carries_nothing_of_the_next_with_its_n
 #[test]
 fn no_completion_message_follows_a_write_whose_memory_went_away() {
     for len in [9, 3000] {
-        let mut pair = Pair::new(0);
-        let [client, _] = pair.connect(Attribute::ReliableOrdered);
+        let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
         // The second piece is lost, and before it is sent again the memory is deregistered.
         let mut count = 0;
         pair.filter = std::boxed::Box::new(move |side, frame| {
@@ -135,8 +134,7 @@ fn no_completion_message_follows_a_write_whose_memory_went_away() {
 
 #[test]
 fn a_range_that_wraps_is_refused_by_the_target_and_the_connection_goes_on() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     for read in [false, true] {
         let target = Target { handle: [7, 7], offset: u64::MAX, len: 10 };
         let rma = Rma { op: Op(1), target, access: access(read), fence: false, message: None };

@@ -16,8 +16,7 @@ fn sent(pair: &mut Pair, client: Index, number: u32) -> Vec<Vec<u8>> {
 
 #[test]
 fn frames_of_a_peer_from_another_address_are_counted_and_change_nothing() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     pair.run_until(Time(pair.now.0 + 2_000_000_000));
     assert_eq!(pair.engines[1].report(server).moved, None);
     let frames = sent(&mut pair, client, 1);

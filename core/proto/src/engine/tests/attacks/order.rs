@@ -45,8 +45,7 @@ fn operations_that_wait_for_their_turn_end_once_when_the_connection_breaks() {
 #[test]
 fn a_fence_with_a_message_longer_than_a_frame_ends() {
     for read in [false, true] {
-        let mut pair = Pair::new(0);
-        let [client, _] = pair.connect(Attribute::ReliableOrdered);
+        let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
         let target = Target { handle: [7, 7], offset: 0, len: 3000 };
         let note = vec![1; 5000];
         let rma = Rma { op: Op(1), target, access: access(read), fence: true, message: Some(&note) };
@@ -60,8 +59,7 @@ fn a_fence_with_a_message_longer_than_a_frame_ends() {
 
 #[test]
 fn the_message_of_a_read_after_a_refused_write_is_delivered() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     let good = Target { handle: [7, 7], offset: 0, len: 30 };
     let bad = Target { handle: [7, 8], ..good };
     let rma = |op, target, read, message| Rma { op: Op(op), target, access: access(read), fence: false, message };

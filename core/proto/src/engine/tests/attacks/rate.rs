@@ -22,8 +22,7 @@ fn transfer(pair: &mut Pair, client: Index, count: u32) -> u64 {
 
 #[test]
 fn a_transfer_after_slow_questions_and_answers_is_not_paced_by_them() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     let fresh = transfer(&mut pair, client, 2000);
     for _ in 0..30 {
         let until = pair.now.plus_micros(900_000);
@@ -36,8 +35,7 @@ fn a_transfer_after_slow_questions_and_answers_is_not_paced_by_them() {
 
 #[test]
 fn a_transfer_after_a_long_wait_for_slots_is_not_paced_by_it() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     let fresh = transfer(&mut pair, client, 2000);
     pair.hosts[1].slots = 0;
     pair.hosts[0].ended.clear();
@@ -58,8 +56,7 @@ fn a_transfer_after_a_long_wait_for_slots_is_not_paced_by_it() {
 
 #[test]
 fn the_window_of_a_connection_that_says_little_does_not_grow() {
-    let mut pair = Pair::new(0);
-    let [client, _] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, _]) = Pair::connected(Attribute::ReliableOrdered);
     for _ in 0..300 {
         transfer(&mut pair, client, 1);
     }
@@ -96,8 +93,7 @@ fn no_rate_is_so_small_that_the_connection_stands_still() {
 
 #[test]
 fn a_jump_of_the_clock_breaks_nothing_that_lives() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     for side in 0..2 {
         pair.engines[side].set_timeouts(pair.now, [client, server][side], 0, 1_000_000);
     }
@@ -124,8 +120,7 @@ fn a_peer_that_is_gone_is_told_within_three_keepalive_intervals() {
 
 #[test]
 fn a_busy_connection_keeps_few_timers() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     for side in 0..2 {
         pair.engines[side].set_timeouts(pair.now, [client, server][side], 60_000_000, 60_000_000);
     }

@@ -96,8 +96,7 @@ fn a_slot_that_a_broken_connection_gives_back_wakes_those_that_wait() {
 
 #[test]
 fn what_the_peer_reads_is_sent_again_while_it_has_no_slot_for_our_message() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::ReliableOrdered);
     // The client's program holds every slot until its read has ended.
     pair.hosts[0].slots = 0;
     pair.engines[1].send(pair.now, server, &[b"no room"], Op(1), false).expect("send");
@@ -197,8 +196,7 @@ fn no_hole_is_delivered_on_an_unreliable_connection() {
 
 #[test]
 fn long_unreliable_messages_arrive_after_a_quiet_time_and_half_a_message() {
-    let mut pair = Pair::new(0);
-    let [client, server] = pair.connect(Attribute::Unreliable);
+    let (mut pair, [client, server]) = Pair::connected(Attribute::Unreliable);
     pair.engines[1].set_timeouts(pair.now, server, 0, 400_000);
     for op in 0..20 {
         if op == 10 {

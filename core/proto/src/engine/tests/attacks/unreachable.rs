@@ -25,8 +25,7 @@ enum Says {
 
 impl Refused {
     fn new(attribute: Attribute) -> Self {
-        let mut pair = Pair::new(0);
-        let [client, _] = pair.connect(attribute);
+        let (mut pair, [client, _]) = Pair::connected(attribute);
         let begun = pair.now.plus_micros(2_000_000);
         pair.run_until(begun);
         let (quotes, says) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Cell::new(Says::Unreachable)));
