@@ -1,9 +1,10 @@
 //! Names that stand for URIs of endpoints.
 
+use cci_mem::mutex::{read, write};
 use cci_proto::ConnectError;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// What a name of a rank begins with.
 const RANK: &str = "job:";
@@ -54,11 +55,11 @@ pub struct SharedNames(Arc<RwLock<Option<Arc<dyn Names>>>>);
 
 impl SharedNames {
     pub(crate) fn set(&self, names: Arc<dyn Names>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(names);
+        *write(&self.0) = Some(names);
     }
 
     fn get(&self) -> Option<Arc<dyn Names>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.0).clone()
     }
 
     /// The URI that a text is, or that the name stands for.

@@ -3,7 +3,8 @@
 use crate::endpoint::{Bundle, Endpoint};
 use crate::refusal::{Answer, IN_HANDLER, Refusal};
 use cci_mem::fork::PerProcess;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use cci_mem::mutex::lock;
+use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 /// The most bundles of a process.
@@ -29,7 +30,7 @@ fn with<T>(act: impl FnOnce(&mut Registry) -> T) -> Result<T, Refusal> {
     static REGISTRY: PerProcess<Mutex<Registry>> = PerProcess::new();
     let registry = REGISTRY.inherit(|parent| Mutex::new(parent.and_then(copy_of).unwrap_or_default()));
     let (_, registry) = registry.map_err(|_| NO_MEMORY)?;
-    Ok(act(&mut registry.lock().unwrap_or_else(PoisonError::into_inner)))
+    Ok(act(&mut lock(registry)))
 }
 
 fn copy_of(parent: &Mutex<Registry>) -> Option<Registry> {

@@ -5,10 +5,10 @@ use crate::layout::CAddress;
 use crate::registry::{lock, registry};
 use cci_mem::arguments::{Out, Text};
 use cci_mem::lookup::Wait;
+use cci_mem::mutex::{read, write};
 use cci_mx::{Address, Code, Error};
 use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::PoisonError;
 
 /// Room for the name of a host, with its end.
 const MOST_NAME: usize = 80;
@@ -120,7 +120,7 @@ pub(crate) fn take_apart(of: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>, sess
 
 pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
     registry()?.check()?;
-    let mut contexts = registry()?.contexts.write().unwrap_or_else(PoisonError::into_inner);
+    let mut contexts = write(&registry()?.contexts);
     if context.is_null() {
         contexts.remove(&of.into());
     } else {
@@ -131,7 +131,7 @@ pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
 
 pub(crate) fn context(of: CAddress, context: Out<'_, *mut c_void>) -> Answer {
     registry()?.check()?;
-    let contexts = registry()?.contexts.read().unwrap_or_else(PoisonError::into_inner);
+    let contexts = read(&registry()?.contexts);
     let found = contexts.get(&of.into()).copied().unwrap_or(0);
     context.give(std::ptr::with_exposed_provenance_mut(found), NULL)
 }

@@ -2,14 +2,15 @@
 
 use crate::answer::{Answer, Refusal};
 use crate::layout::{CDescriptor, CLimits, CProcess};
-use crate::registry::{Maps, Registry, lock, registry};
+use crate::registry::{Maps, Registry, registry};
 use cci::{Context, Device};
 use cci_job::Job;
 use cci_mem::arguments::{In, Out};
+use cci_mem::mutex::{lock, read, write};
 use cci_peers::{NoDevice, device_beneath};
 use cci_portals::{ANY, AccessEntry, Error, Handle, Interface, Limits, Match, Place, Position, Unlink};
 use std::ffi::{c_int, c_uint, c_ulong};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Interface ids: the default one, those of other implementations, ours, and Cray's.
 const GENERIC: [u32; 6] = [0, 1, 2, 0x100, 0x200, 0x1_0002];
@@ -33,7 +34,7 @@ fn is_accelerated(interface: u32) -> Result<bool, Error> {
 pub(crate) fn init(most: Out<'_, c_int>, is_cray: bool) -> Answer {
     let most = most.variable(Error::Address)?;
     crate::names::set_stream();
-    *registry()?.initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
+    *write(&registry()?.initialised) = Some(is_cray);
     most.put(INTERFACES as c_int);
     Ok(())
 }
@@ -41,7 +42,7 @@ pub(crate) fn init(most: Out<'_, c_int>, is_cray: bool) -> Answer {
 pub(crate) fn fini() -> Answer {
     let registry = registry()?;
     let _alone = lock(&registry.opening);
-    *registry.initialised.write().unwrap_or_else(PoisonError::into_inner) = None;
+    *write(&registry.initialised) = None;
     for number in 0..INTERFACES {
         registry.end(number);
     }
@@ -61,7 +62,7 @@ pub(crate) fn ni_init(
     let is_accelerated = is_accelerated(interface)?;
     let _alone = lock(&registry.opening);
     let number = usize::from(is_accelerated);
-    let found = registry.networks.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let found = read(&registry.networks).clone();
     let is_there = found[number].is_some();
     let network = match &found[number] {
         Some(network) => Arc::clone(network),
@@ -70,7 +71,7 @@ pub(crate) fn ni_init(
             let other = found.iter().flatten().next().map(AsRef::as_ref);
             let pid = (pid != ANY).then_some(pid);
             let network = Arc::new(open(registry, (is_accelerated, other), pid, limits)?);
-            registry.networks.write().unwrap_or_else(PoisonError::into_inner)[number] = Some(Arc::clone(&network));
+            write(&registry.networks)[number] = Some(Arc::clone(&network));
             network
         }
     };

@@ -4,9 +4,9 @@ use crate::answer::Answer;
 use crate::layout::CEvent;
 use crate::registry::{Handler, registry};
 use cci_mem::arguments::{Out, Variable};
+use cci_mem::mutex::write;
 use cci_portals::{Error, Event, Handle};
 use std::ffi::c_int;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// The queues of one poll.
@@ -18,7 +18,7 @@ pub(crate) fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: Out
     let queue = queue.variable(Error::Address)?;
     let made = network.queue(count, handler.is_some())?;
     if let Some(handler) = handler.filter(|_| made != Handle::NO_QUEUE) {
-        registry()?.handlers.write().unwrap_or_else(PoisonError::into_inner).insert(made.bits(), handler);
+        write(&registry()?.handlers).insert(made.bits(), handler);
     }
     queue.put(made.bits());
     Ok(())
@@ -26,7 +26,7 @@ pub(crate) fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: Out
 
 pub(crate) fn free(queue: u32) -> Answer {
     registry()?.open(queue, Error::Queue)?.free_queue(Handle::from_bits(queue))?;
-    registry()?.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+    write(&registry()?.handlers).remove(&queue);
     Ok(())
 }
 

@@ -2,9 +2,10 @@
 
 use cci_job::Job;
 use cci_mem::fork::PerProcess;
+use cci_mem::mutex::{read, write};
 use cci_portals::{Error, Handle, Interface};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use crate::layout::CEvent;
 
@@ -52,22 +53,17 @@ pub(crate) fn registry() -> Result<&'static Registry, Error> {
     REGISTRY.get(Registry::default).map(|(_, registry)| registry).map_err(|_| Error::NoSpace)
 }
 
-/// A lock whose holder never leaves a mess.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Registry {
     /// Whether the program speaks the Cray dialect.
     pub(crate) fn is_cray(&self) -> Result<bool, Error> {
-        let initialised = *self.initialised.read().unwrap_or_else(PoisonError::into_inner);
+        let initialised = *read(&self.initialised);
         initialised.ok_or(Error::NotInitialised)
     }
 
     /// The open interface of an object with this handle; `missing` says that there is none.
     pub(crate) fn open(&self, handle: u32, missing: Error) -> Result<Arc<Interface>, Error> {
         self.is_cray()?;
-        let networks = self.networks.read().unwrap_or_else(PoisonError::into_inner);
+        let networks = read(&self.networks);
         networks.get(Handle::from_bits(handle).interface() as usize).cloned().flatten().ok_or(missing)
     }
 
@@ -80,10 +76,10 @@ impl Registry {
     /// Ends an interface, and with it waits of other threads, which hold it too. False: there is
     /// none.
     pub(crate) fn end(&self, number: usize) -> bool {
-        let mut networks = self.networks.write().unwrap_or_else(PoisonError::into_inner);
+        let mut networks = write(&self.networks);
         let network = networks.get_mut(number).and_then(Option::take);
         drop(networks);
-        let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut handlers = write(&self.handlers);
         handlers.retain(|queue, _| Handle::from_bits(*queue).interface() as usize != number);
         drop(handlers);
         network.is_some_and(|network| network.close().is_ok())
@@ -91,12 +87,12 @@ impl Registry {
 
     /// Calls the handlers of events that have come.
     pub(crate) fn run_handlers(&self, network: &Interface) {
-        let has_none = self.handlers.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let has_none = read(&self.handlers).is_empty();
         if has_none {
             return;
         }
         while let Some((queue, event)) = network.handled() {
-            let handlers = self.handlers.read().unwrap_or_else(PoisonError::into_inner);
+            let handlers = read(&self.handlers);
             let handler = handlers.get(&queue.bits()).copied();
             drop(handlers);
             if let Some(handler) = handler {

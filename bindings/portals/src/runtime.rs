@@ -2,13 +2,13 @@
 
 use crate::answer::Answer;
 use crate::layout::CProcess;
-use crate::registry::{Maps, Ranks, lock, registry};
+use crate::registry::{Maps, Ranks, registry};
 use cci_job::Job;
 use cci_mem::arguments::Out;
+use cci_mem::mutex::{lock, read};
 use cci_portals::{Error, Handle, ProcessId};
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
-use std::sync::PoisonError;
 
 /// `PTL_INVALID_HANDLE`: before `PtlNIInit`.
 const NONE: u32 = u32::MAX;
@@ -148,7 +148,7 @@ pub(crate) fn set_jid(ni: u32, jid: u32) -> Answer {
         ranks.jid = Some(jid);
         Ok(())
     })?;
-    let networks = registry()?.networks.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let networks = read(&registry()?.networks).clone();
     networks.iter().flatten().for_each(|network| network.set_job(jid));
     Ok(())
 }

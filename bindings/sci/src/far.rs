@@ -1,10 +1,11 @@
 //! Connections to segments, from the beginning of a connect that does not wait.
 
 use crate::answer::Answer;
+use cci_mem::mutex::lock;
 use cci_sci::{Connecting, Error, Reason, RemoteSegment};
 use std::collections::VecDeque;
 use std::ffi::c_uint;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 #[derive(Clone)]
@@ -34,7 +35,7 @@ impl Far {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// How far it is, without the lock: others go on while one waits.
@@ -43,7 +44,7 @@ impl Far {
     }
 
     fn events(&self) -> MutexGuard<'_, VecDeque<(Reason, c_uint)>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.events)
     }
 
     pub(crate) fn id(&self) -> c_uint {

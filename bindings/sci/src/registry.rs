@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Refusal, WRONG};
 use crate::far::Far;
 use cci_mem::fork::PerProcess;
+use cci_mem::mutex::{lock, read, write};
 use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cci_sci::{
     DataInterrupt, DmaQueue, Error, Host, Interrupt, LocalSegment, Options, RemoteDataInterrupt, RemoteInterrupt,
@@ -11,7 +12,7 @@ use cci_sci::{
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_uint, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 /// A handle as C has it: it is compared and taken apart, never followed.
@@ -34,25 +35,25 @@ impl<T> Default for Table<T> {
 impl<T> Table<T> {
     pub(crate) fn enter(&self, handle: Handle, object: T) -> Arc<T> {
         let object = Arc::new(object);
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = write(&self.0);
         all.insert(handle.addr(), Arc::clone(&object));
         object
     }
 
     pub(crate) fn find(&self, handle: Handle) -> Answer<Arc<T>> {
         registry()?.check()?;
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = read(&self.0);
         all.get(&handle.addr()).map(Arc::clone).ok_or(WRONG)
     }
 
     /// Removes an object. It is dropped by the caller, without the lock.
     pub(crate) fn remove(&self, handle: Handle) -> Option<Arc<T>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&handle.addr())
+        write(&self.0).remove(&handle.addr())
     }
 
     /// Puts others in place of some objects. Those are dropped by the caller, without the lock.
     pub(crate) fn replace(&self, is_old: impl Fn(&T) -> bool, new: impl Fn() -> T) -> Vec<Arc<T>> {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = write(&self.0);
         all.values_mut().filter(|object| is_old(object)).map(|old| std::mem::replace(old, Arc::new(new()))).collect()
     }
 }
@@ -125,10 +126,6 @@ pub(crate) fn registry() -> Answer<&'static Registry> {
         Registry::default()
     };
     REGISTRY.get(new).map(|(_, registry)| registry).map_err(|_| Error::System.into())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The last handle. A forked child goes on with it: a handle of its parent names nothing there.

@@ -3,10 +3,10 @@
 use crate::answer::{Answer, NOT_DONE, PARAMETER, RESOURCE, code};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::{CViAttributes, NetAddress, NetRoom};
-use crate::nic::lock;
 use crate::table::{self, nic};
 use crate::vis::{limit, vi};
 use cci_mem::arguments::Out;
+use cci_mem::mutex::lock;
 use std::ffi::c_ulong;
 
 pub(crate) fn wait(

@@ -3,7 +3,8 @@
 use crate::answer::{PARAMETER, RESOURCE};
 use crate::handles::{Kind, make};
 use crate::layout::ErrorDescriptor;
-use crate::nic::{Nic, Told, lock, tell};
+use crate::nic::{Nic, Told, tell};
+use cci_mem::mutex::lock;
 use cci_via::FaultCode;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};

@@ -3,10 +3,10 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE, code};
 use crate::handles::Handle;
 use crate::layout::{NetAddress, NetRoom};
-use crate::nic::lock;
 use crate::table::nic;
 use cci_mem::arguments::{Out, Text};
 use cci_mem::lookup::Wait;
+use cci_mem::mutex::lock;
 use cci_via::Error;
 use std::ffi::{CStr, CString, c_char, c_ulong};
 use std::net::{IpAddr, Ipv4Addr};

@@ -6,11 +6,12 @@ use crate::handles::{Handle, Kind, make};
 use crate::layout::{ErrorDescriptor, host_bytes};
 use crate::orders::Notifier;
 use cci::Context;
+use cci_mem::mutex::lock;
 use cci_via::engine::Core;
 use cci_via::{Asking, Error, FaultCode};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What the program calls when something goes wrong outside of its calls.
 pub(crate) type ErrorHandler = unsafe extern "C" fn(*mut c_void, *mut ErrorDescriptor);
@@ -30,11 +31,6 @@ pub(crate) struct Nic {
     pub(crate) handler: Mutex<Option<Told>>,
     pub(crate) notifier: Notifier,
     pub(crate) has_names: Mutex<bool>,
-}
-
-/// A lock whose holder never leaves a mess.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls an error handler.

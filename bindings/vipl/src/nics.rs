@@ -3,9 +3,10 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE, code};
 use crate::handles::{Handle, Kind, make};
 use crate::layout::NicAttributes;
-use crate::nic::{ErrorHandler, Nic, lock};
+use crate::nic::{ErrorHandler, Nic};
 use crate::table::{self, nic};
 use cci_mem::arguments::{Out, Text};
+use cci_mem::mutex::lock;
 use cci_via::{Error, MAX_DESCRIPTORS, MAX_DISCRIMINATOR, MAX_OBJECTS, MAX_QUEUE_ENTRIES, MAX_SEGMENTS, MAX_TRANSFER};
 use std::ffi::{c_char, c_ulong, c_void};
 

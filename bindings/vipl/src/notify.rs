@@ -2,9 +2,10 @@
 
 use crate::answer::{Answer, PARAMETER, RESOURCE};
 use crate::handles::{Handle, Kind, make};
-use crate::nic::{Nic, lock};
+use crate::nic::Nic;
 use crate::orders::{DescriptorHandler, Notifier, Orders, QueueHandler, Wanted};
 use crate::table;
+use cci_mem::mutex::lock;
 use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
 use std::ffi::c_void;

@@ -5,9 +5,10 @@ use crate::handles::{self, Handle, Kind, NIC_BITS};
 use crate::inherited::Inherited;
 use crate::nic::Nic;
 use cci_mem::fork::PerProcess;
+use cci_mem::mutex::{read, write};
 use cci_mem::sync::{AtomicU32, Ordering};
 use std::ffi::c_int;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{Arc, RwLock, RwLockReadGuard, TryLockError};
 
 /// The last number of a NIC. A forked child goes on from there, so that no NIC of its own has a
 /// number of its parent's.
@@ -33,15 +34,6 @@ fn inherited(parent: Option<&Nics>) -> Inherited {
 }
 
 impl Nics {
-    #[inline]
-    fn read(&self) -> RwLockReadGuard<'_, Vec<Arc<Nic>>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<Nic>>> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The NICs, unless a thread changes them.
     fn try_read(&self) -> Option<RwLockReadGuard<'_, Vec<Arc<Nic>>>> {
         match self.open.try_read() {
@@ -56,7 +48,7 @@ impl Nics {
 pub(crate) fn open(kind: Kind, handle: Handle) -> Result<(Arc<Nic>, u32), c_int> {
     let (number, object) = handles::parts(kind, handle).ok_or(PARAMETER)?;
     let nics = nics()?;
-    let open = nics.read();
+    let open = read(&nics.open);
     let found = open.iter().find(|other| other.number == number);
     match found {
         Some(nic) => Ok((Arc::clone(nic), object)),
@@ -83,12 +75,12 @@ pub(crate) fn enter(make: impl FnOnce(u32) -> Result<Arc<Nic>, c_int>) -> Result
         // It is free again, unless another thread has taken the next one.
         let _ = LAST.compare_exchange(number, number - 1, Ordering::Relaxed, Ordering::Relaxed);
     })?;
-    nics.write().push(nic);
+    write(&nics.open).push(nic);
     Ok(number)
 }
 
 pub(crate) fn remove(nic: &Arc<Nic>) {
     if let Ok(nics) = nics() {
-        nics.write().retain(|other| !Arc::ptr_eq(other, nic));
+        write(&nics.open).retain(|other| !Arc::ptr_eq(other, nic));
     }
 }

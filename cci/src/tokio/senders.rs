@@ -1,7 +1,8 @@
 //! Tasks that wait for a send buffer.
 
+use cci_mem::mutex::lock;
 use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 /// Tasks that wait for room, and how often other tasks have looked for events.
@@ -21,7 +22,7 @@ impl Senders {
         self.looks.fetch_add(1, Ordering::SeqCst);
         if self.are_waiting.load(Ordering::SeqCst) {
             let waiting = {
-                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut waiting = lock(&self.waiting);
                 self.are_waiting.store(false, Ordering::SeqCst);
                 std::mem::take(&mut *waiting)
             };
@@ -36,7 +37,7 @@ impl Senders {
     /// Ready once another task has looked since `before`.
     pub(super) fn poll_look(&self, context: &Context<'_>, before: u64) -> Poll<()> {
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = lock(&self.waiting);
             if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
                 waiting.push(context.waker().clone());
             }

@@ -3,11 +3,12 @@
 
 use crate::fork::PerProcess;
 use crate::memory::Memory;
+use crate::mutex::lock;
 use crate::segment::Segment;
 use crate::words;
 use rustix::io::{Errno, Result};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// An allocation: its number, which is never given twice, and its memory.
 type Numbered = (u64, Arc<Segment>);
@@ -24,7 +25,7 @@ static ALLOCATIONS: PerProcess<Allocations> = PerProcess::new();
 
 fn allocations() -> Result<std::sync::MutexGuard<'static, All>> {
     let (_, allocations) = ALLOCATIONS.get(Allocations::default)?;
-    Ok(allocations.lock().unwrap_or_else(PoisonError::into_inner))
+    Ok(lock(allocations))
 }
 
 /// Allocates `len` bytes of zeroes, rounded up to pages, with physical memory reserved, in huge

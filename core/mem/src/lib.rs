@@ -63,6 +63,7 @@ pub mod meminfo;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod memory;
+pub mod mutex;
 pub mod overwriting;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

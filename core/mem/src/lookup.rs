@@ -8,6 +8,7 @@
 
 use crate::cancellation::Uncancelled;
 use crate::fork::PerProcess;
+use crate::mutex::lock;
 use crate::quiet_thread;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// Threads of a process that look names up. A name whose servers are silent keeps a thread for 10 s
@@ -58,7 +59,7 @@ static POOL: PerProcess<Mutex<Pool>> = PerProcess::new();
 
 fn pool() -> std::io::Result<MutexGuard<'static, Pool>> {
     let (_, pool) = POOL.get(Mutex::default)?;
-    Ok(pool.lock().unwrap_or_else(PoisonError::into_inner))
+    Ok(lock(pool))
 }
 
 /// Has a thread of the pool call `run`, unless nobody has `asked` any more at its turn. Does not

@@ -4,9 +4,10 @@
 //! points to a slot, which reads as all zeroes or as a slot of a later endpoint.
 
 #[cfg(not(miri))]
+use crate::mutex::lock;
 use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A private mapping that promises no memory yet. Miri does not know that flag.
 pub(crate) const UNRESERVED: MapFlags =
@@ -58,7 +59,7 @@ impl<T: Zeroed> Regions<T> {
     ///
     /// Out of address space.
     pub fn take(&self, count: usize) -> rustix::io::Result<&'static [T]> {
-        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrays = lock(&self.arrays);
         let fits = |region: &&'static [T]| region.len() >= count && region.len() <= count.saturating_mul(2);
         let region = match arrays.free.iter().position(fits) {
             Some(at) => arrays.free.swap_remove(at),
@@ -83,7 +84,7 @@ impl<T: Zeroed> Regions<T> {
     /// Gives an array back: its memory returns to the system, its addresses stay. Nothing happens
     /// to what was not taken here, or was given back already.
     pub fn give(&self, region: &'static [T]) {
-        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrays = lock(&self.arrays);
         let Some(at) = arrays.taken.iter().position(|taken| std::ptr::eq(*taken, region)) else { return };
         let region = arrays.taken.swap_remove(at);
         #[cfg(miri)] // which does not imitate madvise

@@ -6,9 +6,10 @@
 //! stale pointer is found stale by the object's own generation rather than mistaken for its
 //! successor.
 
+use crate::mutex::lock;
 use crate::sync::{AtomicPtr, Ordering};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A store of objects of one type. So many freed ones wait before the first of them is reused, and
 /// so many are made at a time: `REST`. Thread-safe; for control paths only (it locks and may
@@ -28,7 +29,7 @@ impl<T: Default + Sync + 'static, const REST: usize> Slab<T, REST> {
     /// freed in.
     #[must_use]
     pub fn take(&self) -> &'static T {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         if free.len() <= REST {
             let chunk: &'static mut [T] = Box::leak((0..REST).map(|_| T::default()).collect());
             // Fresh objects go before the freed ones, which alone are counted.
@@ -41,7 +42,7 @@ impl<T: Default + Sync + 'static, const REST: usize> Slab<T, REST> {
 
     /// Gives an object back; it stays readable through stale pointers.
     pub fn give(&self, object: &'static T) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(object);
+        lock(&self.free).push_back(object);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::place::Local;
 use crate::proof::Secret;
 use crate::source::{self, Environment, LONGEST_VALUE, cannot};
 use cci_mem::fork::{Mark, PerProcess};
+use cci_mem::mutex::lock;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -267,7 +268,7 @@ impl Job {
             return Err(JobError::Forked);
         }
         // What a panicking thread leaves is a connection that fails or works.
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = lock(&self.source);
         source.as_mut().map(|source| act(&mut **source)).ok_or(JobError::Forked)
     }
 }

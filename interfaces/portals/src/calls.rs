@@ -16,9 +16,10 @@ use crate::types::Event;
 use cci::Endpoint;
 use cci_ground::{SPIN, may_spin};
 use cci_mem::barrier::{Pairing, prepare};
+use cci_mem::mutex::lock;
 use cci_mem::sleep;
 use cci_mem::sync::{AtomicBool, AtomicU32, Ordering, spin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Spins for which an engine leaves its lock to a call that waits for it.
@@ -119,11 +120,11 @@ impl Calls {
     }
 
     pub(crate) fn commands(&self) -> MutexGuard<'_, Commands> {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.commands)
     }
 
     pub(crate) fn reads(&self) -> MutexGuard<'_, Reads> {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reads)
     }
 
     /// Hands a command over that begins an operation of this memory descriptor, if it can be told

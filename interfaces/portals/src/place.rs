@@ -4,9 +4,10 @@ use crate::errors::Error;
 use crate::types::ProcessId;
 use cci::{Context, Device, Endpoint, EndpointOptions, Status};
 use cci_job::{Job, JobError, OpenCode, OpenFailed};
+use cci_mem::mutex::lock;
 use cci_peers::{Directory, Found, HostNumbers, Name, Table, host_of};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The largest number of a process without a job.
 pub(crate) const MAX_PID: u32 = 22_527;
@@ -192,13 +193,13 @@ pub(crate) struct Known(Arc<Mutex<Table>>);
 
 impl Known {
     fn set(&self, table: Table) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = table;
+        *lock(&self.0) = table;
     }
 }
 
 impl Directory for Known {
     fn find(&mut self, name: &Name) -> Found {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).find(name) {
+        match lock(&self.0).find(name) {
             Found::NotYet => Found::Unknown,
             found => found,
         }

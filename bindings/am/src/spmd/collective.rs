@@ -15,9 +15,10 @@ use crate::refusal::{Answer, Refusal};
 use crate::registry;
 use cci_am::{Peer, Request};
 use cci_mem::fork::PerProcess;
+use cci_mem::mutex::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The number of the library's own handler.
@@ -69,7 +70,7 @@ static COLLECTIVE: PerProcess<Mutex<Collective>> = PerProcess::new();
 fn with<T>(act: impl FnOnce(&mut Collective) -> T) -> Result<T, Refusal> {
     let collective = COLLECTIVE.get(Mutex::default);
     let (_, collective) = collective.map_err(|_| registry::NO_MEMORY)?;
-    Ok(act(&mut collective.lock().unwrap_or_else(PoisonError::into_inner)))
+    Ok(act(&mut lock(collective)))
 }
 
 pub(super) fn begin(rank: u32, size: u32) -> Answer {

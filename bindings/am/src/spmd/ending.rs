@@ -5,10 +5,11 @@ use crate::boundary::Shared;
 use crate::refusal::{Answer, Refusal};
 use crate::registry;
 use cci_mem::fork::PerProcess;
+use cci_mem::mutex::lock;
 use cci_mem::sync::{AtomicBool, Ordering};
 use signal_hook::consts::SIGTERM;
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A C function that gets the status.
 pub(super) type OnExit = extern "C" fn(c_int);
@@ -69,7 +70,7 @@ fn change_callback(callback: Option<OnExit>) -> Result<Option<OnExit>, Refusal> 
     let of_parent = |parent: &Mutex<Option<OnExit>>| parent.try_lock().ok().and_then(|callback| *callback);
     let place = CALLBACK.inherit(|parent| Mutex::new(parent.and_then(of_parent)));
     let (_, place) = place.map_err(|_| registry::NO_MEMORY)?;
-    Ok(std::mem::replace(&mut *place.lock().unwrap_or_else(PoisonError::into_inner), callback))
+    Ok(std::mem::replace(&mut *lock(place), callback))
 }
 
 /// Has SIGTERM do nothing from now on. The launcher sends it to all workers once one of them ends

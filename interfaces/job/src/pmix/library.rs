@@ -9,6 +9,7 @@
 
 use crate::error::JobError;
 use crate::source::cannot;
+use cci_mem::mutex::lock;
 use cci_mem::quiet_thread;
 use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
 use std::sync::mpsc::channel;
@@ -130,13 +131,13 @@ impl Pending {
     }
 
     fn end(&self, status: c_int, got: Got) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, got));
+        *lock(&self.end) = Some((status, got));
         self.has_ended.notify_all();
     }
 
     fn wait(&self, limit: Duration) -> Option<(c_int, Got)> {
         let deadline = Instant::now() + limit;
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = lock(&self.end);
         while end.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
