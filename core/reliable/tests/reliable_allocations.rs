@@ -11,8 +11,7 @@ use cci_instruments::{CountingAllocator, allocations};
 use cci_mem::arena::SharedMemory;
 use cci_proto::{Access, Attribute, EventKind, Rights};
 use cci_transport::{Connection, Posted, Rma};
-use memory_link::Hub;
-use world::{End, How, join, next, two, until, waiting};
+use world::{End, join, next, two, until, waiting};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
