@@ -3,7 +3,7 @@
 use super::answer::SCHEMA;
 use super::figure::{Area, FOOT, HEAD, LEGEND, PANEL, colour, legend};
 use cci_report::output::grounds::for_both_grounds;
-use cci_report::output::plot::{Failed, GRID, INK, font, short};
+use cci_report::output::plot::{Failed, INK, font, mesh, short, written};
 use cci_report::output::table;
 use cci_report::{UserError, while_doing};
 use plotters::prelude::*;
@@ -97,9 +97,7 @@ fn against_svg(panels: &[Against]) -> Result<String, UserError> {
     if panels.iter().flat_map(|panel| &panel.lines).all(|(_, points)| points.is_empty()) {
         return Err(UserError::new("there is nothing to draw: no path was measured"));
     }
-    let mut text = String::new();
-    draw(panels, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(for_both_grounds(&text))
+    Ok(for_both_grounds(&written(|text| draw(panels, text))?))
 }
 
 fn draw<'a>(panels: &[Against], text: &'a mut String) -> Result<(), Failed<'a>> {
@@ -128,12 +126,7 @@ fn panel<'a>(area: &Area<'a>, against: &Against) -> Result<(), Failed<'a>> {
         .x_label_area_size(44)
         .y_label_area_size(70)
         .build_cartesian_2d(across, times)?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(13).color(&INK))
+    mesh(&mut chart.configure_mesh(), 13)
         .x_desc(against.across)
         .y_desc("time")
         // There is no half hop, nor half a byte.

@@ -3,10 +3,10 @@
 use super::refusal::told;
 use super::system;
 use cci_model::{Comparison, Family, ModelError, Pattern};
+use cci_report::UserError;
 use cci_report::output::grounds::for_both_grounds;
-use cci_report::output::plot::{Failed, GRID, INK, font, short};
+use cci_report::output::plot::{Failed, INK, font, mesh, short, written};
 use cci_report::output::table;
-use cci_report::{UserError, while_doing};
 use plotters::coord::Shift;
 use plotters::coord::combinators::{IntoLogRange, LogCoord};
 use plotters::coord::types::RangedCoordf64;
@@ -157,9 +157,7 @@ impl Curves {
 
 /// Panels side by side, of the same families.
 pub(crate) fn curves_svg(panels: &[Curves]) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(panels, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(for_both_grounds(&text))
+    Ok(for_both_grounds(&written(|text| draw(panels, text))?))
 }
 
 fn draw<'a>(panels: &[Curves], text: &'a mut String) -> Result<(), Failed<'a>> {
@@ -208,12 +206,7 @@ fn panel<'a>(area: &Area<'a>, curves: &Curves) -> Result<(), Failed<'a>> {
         .build_cartesian_2d(curves.sizes.clone().log_scale(), times.clone())?;
     let time = |time: &f64| short(&table::time(*time));
     let ratio = |ratio: &f64| format!("{ratio:.1}");
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(13).color(&INK))
+    mesh(&mut chart.configure_mesh(), 13)
         .x_desc("nodes")
         .y_desc(if curves.relative { "times the best" } else { "time" })
         .x_labels(8)

@@ -1,11 +1,11 @@
 //! Active Messages beside CCI's own: the table on the terminal, and the plot.
 
 use super::sheet::{Shape, Sheet};
-use super::style::{Failed, INK, font};
+use super::style::{Failed, INK, font, written};
 use super::table::{align, scaled, time};
+use crate::UserError;
 use crate::finding::{Am, AmPoint};
 use crate::sizes::show_size;
-use crate::{UserError, while_doing};
 use plotters::prelude::*;
 
 /// Colours of CCI's own and of Active Messages, which differ in lightness too.
@@ -92,9 +92,7 @@ pub(crate) fn cycles(found: &Am, point: &AmPoint) -> String {
 
 /// The plot as SVG: for each exchange its time by CCI's own and by Active Messages, over the first.
 pub(super) fn svg(found: &Am, sheet: &Sheet<'_>) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(found, sheet, text))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a bar of some hundred pixels")]

@@ -2,11 +2,11 @@
 
 use super::legend;
 use super::sheet::Sheet;
-use super::style::{Failed, GRID, INK, font, labelled, short};
+use super::style::{Failed, GRID, INK, font, labelled, short, written};
 use super::table::{align, scaled, time};
+use crate::UserError;
 use crate::finding::PortalsPoint;
 use crate::sizes::show_size;
-use crate::{UserError, while_doing};
 use plotters::prelude::*;
 
 /// How a figure is written.
@@ -43,6 +43,23 @@ pub(crate) struct Experiment {
 }
 
 impl Experiment {
+    /// One that needs a processor for each of two programs.
+    pub(crate) const fn new(
+        name: &'static str,
+        title: &'static str,
+        place: Place,
+        unit: Unit,
+        expected: &'static str,
+    ) -> Self {
+        Self { name, title, place, unit, expected, processors: "one for each program", least: 2 }
+    }
+
+    /// The same with other needs.
+    pub(crate) const fn needs(mut self, processors: &'static str, least: u64) -> Self {
+        (self.processors, self.least) = (processors, least);
+        self
+    }
+
     pub(crate) fn value(&self, value: f64) -> String {
         match self.unit {
             Unit::Time => time(value),
@@ -175,9 +192,7 @@ pub(super) fn svg(
 ) -> Result<String, UserError> {
     let drawn: Vec<_> =
         names.iter().filter_map(|name| experiments.iter().find(|experiment| experiment.name == *name)).collect();
-    let mut text = String::new();
-    draw(title, &drawn, points, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(title, &drawn, points, sheet, text))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]

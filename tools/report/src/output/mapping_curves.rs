@@ -2,11 +2,11 @@
 
 use super::mappings::label;
 use super::sheet::{Area, Sheet};
-use super::style::{Failed, GRID, INK, font, short};
+use super::style::{Failed, INK, font, legend, mesh, short, written};
 use super::table::{scaled, time};
+use crate::UserError;
 use crate::finding::{MappingPoint, Mappings};
 use crate::sizes::show_size;
-use crate::{UserError, while_doing};
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 use std::ops::Range;
@@ -38,9 +38,7 @@ struct Panel<'p> {
 /// The plot as SVG: the paper's Figure 5; beside it, where credits or the messages after which they
 /// go back are swept, short messages over these.
 pub(crate) fn svg(found: &Mappings, sheet: &Sheet<'_>) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(found, sheet, text))
 }
 
 fn draw<'a>(found: &Mappings, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
@@ -130,12 +128,7 @@ fn panel<'a>(area: &Area<'a>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
         .x_label_area_size(46)
         .y_label_area_size(80)
         .build_cartesian_2d(across.log_scale().base(2.0), up.log_scale())?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(15).color(&INK))
+    mesh(&mut chart.configure_mesh(), 15)
         .x_desc(panel.across)
         .y_desc(panel.up)
         .x_labels(9)
@@ -150,14 +143,7 @@ fn panel<'a>(area: &Area<'a>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], color.stroke_width(2)));
         chart.draw_series(places.iter().map(|place| Circle::new(*place, 3, color.filled())))?;
     }
-    chart
-        .configure_series_labels()
-        .position(panel.legend.clone())
-        .margin(12)
-        .background_style(WHITE.filled())
-        .border_style(GRID)
-        .label_font(font(15).color(&INK))
-        .draw()
+    legend(&mut chart.configure_series_labels(), panel.legend.clone(), 12)
 }
 
 /// A range around the values, never empty.

@@ -1,10 +1,10 @@
 //! Memory over peers and over connections: tables for the terminal, and the plot.
 
 use super::sheet::{Area, Sheet};
-use super::style::{Failed, GRID, INK, font, short};
+use super::style::{Failed, INK, font, legend, mesh, short, written};
 use super::table::{align, bytes, scaled};
+use crate::UserError;
 use crate::memory_curves::{MemoryCurve, MemoryCurvePoint, MemoryCurves, Over, Space};
-use crate::{UserError, while_doing};
 use plotters::coord::combinators::{IntoLogRange, LogCoord};
 use plotters::prelude::*;
 use std::collections::BTreeSet;
@@ -52,9 +52,7 @@ type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<LogCoord<f64>,
 
 /// The plot as SVG: a panel over peers, one over connections.
 pub(super) fn svg(found: &MemoryCurves, sheet: &Sheet<'_>) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(found, sheet, text))
 }
 
 fn draw<'a>(found: &MemoryCurves, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
@@ -91,12 +89,7 @@ fn panel<'a>(area: &Area<'a>, found: &MemoryCurves, over: Over) -> Result<(), Fa
         .x_label_area_size(46)
         .y_label_area_size(74)
         .build_cartesian_2d(across.log_scale(), up.log_scale())?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(15).color(&INK))
+    mesh(&mut chart.configure_mesh(), 15)
         .x_desc(over.name())
         .y_desc("bytes")
         .x_label_formatter(&|count| short(&scaled(*count, "")))
@@ -107,14 +100,7 @@ fn panel<'a>(area: &Area<'a>, found: &MemoryCurves, over: Over) -> Result<(), Fa
         let index = names.iter().position(|name| *name == curve.0[0].curve).unwrap_or(0);
         line(&mut chart, curve, COLOURS[index % COLOURS.len()])?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .margin(12)
-        .background_style(WHITE.filled())
-        .border_style(GRID)
-        .label_font(font(15).color(&INK))
-        .draw()
+    legend(&mut chart.configure_series_labels(), SeriesLabelPosition::UpperLeft, 12)
 }
 
 /// A curve: solid with marks where it was measured, dashed beyond. Memory of the kernel has hollow

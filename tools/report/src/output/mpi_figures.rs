@@ -2,11 +2,11 @@
 
 use super::mpi::{Components, LONGEST, components, figures, ways};
 use super::sheet::{Area, Sheet};
-use super::style::{Failed, GRID, INK, font, short};
+use super::style::{Failed, GRID, INK, font, short, written};
 use super::table::time;
+use crate::UserError;
 use crate::finding::Mpi;
 use crate::thesis;
-use crate::{UserError, while_doing};
 use plotters::prelude::*;
 
 const COLORS: [RGBColor; 4] =
@@ -38,9 +38,7 @@ fn straight([from, to]: [f64; 2], of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 
 /// The plot as SVG.
 pub(super) fn svg(found: &Mpi, sheet: &Sheet<'_>) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(found, sheet, text))
 }
 
 fn draw<'a>(found: &Mpi, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {

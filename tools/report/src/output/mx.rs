@@ -5,12 +5,9 @@ use super::sheet::Sheet;
 use crate::UserError;
 use crate::finding::Mx;
 
-/// Who runs.
-const EACH: &str = "one for each program";
-
 /// An experiment whose figures are times of half a round trip.
 const fn half(name: &'static str, title: &'static str, place: Place, expected: &'static str) -> Experiment {
-    Experiment { name, title, place, unit: Unit::Time, expected, processors: EACH, least: 2 }
+    Experiment::new(name, title, place, Unit::Time, expected)
 }
 
 /// All, in the order of the table.
@@ -41,33 +38,28 @@ pub(crate) const EXPERIMENTS: [Experiment; 14] = [
         Place::Count,
         "15 ns above none",
     ),
-    Experiment {
-        name: "throughput",
-        title: "(5) bytes per second of messages, 16 under way, by bytes",
-        place: Place::Bytes,
-        unit: Unit::Bandwidth,
-        expected: "curves meet from 64 KiB on",
-        processors: EACH,
-        least: 2,
-    },
-    Experiment {
-        name: "alone",
-        title: "(5) bytes per second of messages, one at a time, by bytes",
-        place: Place::Bytes,
-        unit: Unit::Bandwidth,
-        expected: "0.95 of RMA of the same memory at 1 MiB",
-        processors: EACH,
-        least: 2,
-    },
-    Experiment {
-        name: "memory",
-        title: "(6) memory of so many posted receives",
-        place: Place::Count,
-        unit: Unit::Bytes,
-        expected: "at most 16.8 MB for 100,000",
-        processors: "any",
-        least: 1,
-    },
+    Experiment::new(
+        "throughput",
+        "(5) bytes per second of messages, 16 under way, by bytes",
+        Place::Bytes,
+        Unit::Bandwidth,
+        "curves meet from 64 KiB on",
+    ),
+    Experiment::new(
+        "alone",
+        "(5) bytes per second of messages, one at a time, by bytes",
+        Place::Bytes,
+        Unit::Bandwidth,
+        "0.95 of RMA of the same memory at 1 MiB",
+    ),
+    Experiment::new(
+        "memory",
+        "(6) memory of so many posted receives",
+        Place::Count,
+        Unit::Bytes,
+        "at most 16.8 MB for 100,000",
+    )
+    .needs("any", 1),
     half(
         "over",
         "(7) half round trip of a message: MX, CCI over MX, MPI, by bytes",
@@ -80,30 +72,26 @@ pub(crate) const EXPERIMENTS: [Experiment; 14] = [
         Place::Bytes,
         "CCI on UU 120 ns above MX, as in the CCI paper (Figure 4)",
     ),
-    Experiment {
-        name: "over-bandwidth",
-        title: "(7) bytes per second of ping-pongs; CCI: of RMA above 1 KiB, by bytes",
-        place: Place::Bytes,
-        unit: Unit::Bandwidth,
-        expected: "MX and CCI meet towards 1 MiB, as in the CCI paper (Figure 5)",
-        processors: EACH,
-        least: 2,
-    },
+    Experiment::new(
+        "over-bandwidth",
+        "(7) bytes per second of ping-pongs; CCI: of RMA above 1 KiB, by bytes",
+        Place::Bytes,
+        Unit::Bandwidth,
+        "MX and CCI meet towards 1 MiB, as in the CCI paper (Figure 5)",
+    ),
     half(
         "tagged",
         "(8) half round trip of a message that a receive finds by its tag, by bytes",
         Place::Bytes,
         "MX at most what others take",
     ),
-    Experiment {
-        name: "tagged-part",
-        title: "(8) time of MX beside that of each other library, by bytes",
-        place: Place::Bytes,
-        unit: Unit::Part,
-        expected: "at most 100 %",
-        processors: EACH,
-        least: 2,
-    },
+    Experiment::new(
+        "tagged-part",
+        "(8) time of MX beside that of each other library, by bytes",
+        Place::Bytes,
+        Unit::Part,
+        "at most 100 %",
+    ),
 ];
 
 /// The tables.

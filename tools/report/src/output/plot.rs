@@ -4,12 +4,12 @@ use super::grounds::for_both_grounds;
 use super::sheet::{Area, Shape, Sheet};
 use super::side_by_side::name;
 use super::style::labelled;
-pub use super::style::{Failed, GRID, INK, font, short};
+pub use super::style::{Failed, GRID, INK, font, mesh, short, written};
 use super::table::{subject, time, unit};
+use crate::UserError;
 use crate::finding::Finding;
 use crate::row::{Document, Row};
 use crate::sizes::show_size;
-use crate::{UserError, while_doing};
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -74,9 +74,7 @@ fn drawn(document: &Document, sheet: &Sheet<'_>) -> Result<String, UserError> {
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }
-    let mut text = String::new();
-    draw(&document.rows, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(&document.rows, sheet, text))
 }
 
 /// A curve, and the name that stands at its end.
@@ -195,12 +193,7 @@ fn panel<'a>(area: &Area<'a>, panel: &Panel) -> Result<(), Failed<'a>> {
         .x_label_area_size(46)
         .y_label_area_size(66)
         .build_cartesian_2d(across.log_scale().base(2.0), up.log_scale())?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(15).color(&INK))
+    mesh(&mut chart.configure_mesh(), 15)
         .x_desc("size, bytes")
         .y_desc(panel.unit.0)
         .x_labels(8)

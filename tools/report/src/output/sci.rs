@@ -10,7 +10,7 @@ use crate::finding::{PortalsPoint, Sci};
 const WIDE: f64 = 0.1;
 
 const fn timed(name: &'static str, title: &'static str, place: Place, expected: &'static str) -> Experiment {
-    Experiment { name, title, place, unit: Unit::Time, expected, processors: "one for each program", least: 1 }
+    Experiment::new(name, title, place, Unit::Time, expected).needs("one for each program", 1)
 }
 
 /// How many there are of shared windows.

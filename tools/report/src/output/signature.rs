@@ -2,11 +2,11 @@
 
 use super::logp::{delays, is_same};
 use super::sheet::Sheet;
-use super::style::{Failed, GRID, INK, font, short};
+use super::style::{Failed, INK, legend, mesh, short, written};
 use super::table::time;
+use crate::UserError;
 use crate::finding::Logp;
 use crate::sizes::show_size;
-use crate::{UserError, while_doing};
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 
@@ -23,9 +23,7 @@ const LINES: [RGBColor; 7] = [
 
 /// The plot as SVG.
 pub(crate) fn svg(found: &Logp, sheet: &Sheet<'_>) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(found, sheet, text))
 }
 
 /// The line of one delay.
@@ -50,12 +48,7 @@ fn draw<'a>(found: &Logp, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(),
             (0.9..longest * 3.0).log_scale().base(2.0),
             (low.min(high) * 0.7..high * 1.5).log_scale(),
         )?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(15).color(&INK))
+    mesh(&mut chart.configure_mesh(), 15)
         .x_desc("requests in the burst")
         .y_desc("time per request")
         .x_label_formatter(&|length| format!("{length:.0}"))
@@ -70,14 +63,7 @@ fn draw<'a>(found: &Logp, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(),
         chart.draw_series(line.iter().map(|point| Circle::new(*point, 3, color.filled())))?;
     }
     chart.draw_series(DashedLineSeries::new([(0.9, found.g_ns), (longest, found.g_ns)], 6, 4, INK.stroke_width(1)))?;
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .margin(12)
-        .background_style(WHITE.filled())
-        .border_style(GRID)
-        .label_font(font(15).color(&INK))
-        .draw()?;
+    legend(&mut chart.configure_series_labels(), SeriesLabelPosition::UpperRight, 12)?;
     root.present()
 }
 

@@ -2,11 +2,11 @@
 
 use super::parts;
 use super::sheet::Sheet;
-use super::style::{Failed, GRID, INK, font, short};
+use super::style::{Failed, INK, legend, mesh, short, written};
 use super::table::{align, scaled, time};
+use crate::UserError;
 use crate::finding::{SplitC, SplitCPair};
 use crate::sizes::show_size;
-use crate::{UserError, while_doing};
 use plotters::coord::Shift;
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
@@ -116,9 +116,7 @@ pub(super) fn svg(found: &SplitC, sheet: &Sheet<'_>) -> Result<String, UserError
     if found.words.is_empty() || found.bulk.is_empty() {
         return Err(UserError::new("there is nothing to draw: no operation was measured"));
     }
-    let mut text = String::new();
-    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    written(|text| draw(found, sheet, text))
 }
 
 fn draw<'a>(found: &SplitC, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
@@ -148,13 +146,8 @@ fn draw_words<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b
         .x_label_area_size(46)
         .y_label_area_size(70)
         .build_cartesian_2d(-1.0..f64::from(width), (low.min(high) * 0.5..high * 4.0).log_scale())?;
-    chart
-        .configure_mesh()
+    mesh(&mut chart.configure_mesh(), 15)
         .disable_x_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(15).color(&INK))
         .x_labels(0)
         .x_desc(format!("{}; each: {} to {}", OPERATIONS.join(", "), TYPES[0], TYPES[TYPES.len() - 1]))
         .y_desc("time of an operation")
@@ -168,7 +161,7 @@ fn draw_words<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b
             .label(mapping)
             .legend(move |(x, y)| Circle::new((x + 10, y), 4, color.filled()));
     }
-    legend(&mut chart.configure_series_labels())
+    legend(&mut chart.configure_series_labels(), SeriesLabelPosition::UpperLeft, 8)
 }
 
 fn draw_bulk<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b>> {
@@ -182,12 +175,7 @@ fn draw_bulk<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b>
         .x_label_area_size(46)
         .y_label_area_size(70)
         .build_cartesian_2d((4.0..largest).log_scale().base(2.0), (low * 0.5..high * 8.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(font(15).color(&INK))
+    mesh(&mut chart.configure_mesh(), 15)
         .x_desc("bytes")
         .y_desc("bytes per second")
         .x_label_formatter(&|bytes| format!("{bytes:.0}"))
@@ -213,19 +201,7 @@ fn draw_bulk<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b>
         .draw_series(DashedLineSeries::new([(4.0, PLATEAU), (largest, PLATEAU)], 6, 4, INK.stroke_width(1)))?
         .label("the paper's plateau")
         .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], INK.stroke_width(1)));
-    legend(&mut chart.configure_series_labels())
-}
-
-fn legend<'b, C: CoordTranslate>(
-    labels: &mut plotters::chart::SeriesLabelStyle<'b, '_, SVGBackend<'b>, C>,
-) -> Result<(), Failed<'b>> {
-    labels
-        .position(SeriesLabelPosition::UpperLeft)
-        .margin(8)
-        .background_style(WHITE.filled())
-        .border_style(GRID)
-        .label_font(font(15).color(&INK))
-        .draw()
+    legend(&mut chart.configure_series_labels(), SeriesLabelPosition::UpperLeft, 8)
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! What all plots look like: their text, the colour of their lines, and the ends of their axes.
 
+use crate::{UserError, while_doing};
+use plotters::chart::{MeshStyle, SeriesLabelStyle};
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use std::ops::Range;
 
@@ -14,6 +17,44 @@ pub type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::E
 /// Text of this height, pixels.
 pub fn font(size: i32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(0, 0))
+}
+
+/// The SVG of what draws to a text.
+///
+/// # Errors
+///
+/// It could not be drawn.
+pub fn written(draw: impl for<'a> FnOnce(&'a mut String) -> Result<(), Failed<'a>>) -> Result<String, UserError> {
+    let mut text = String::new();
+    draw(&mut text).map_err(while_doing("cannot draw the plot"))?;
+    Ok(text)
+}
+
+/// A mesh in the colours of all plots, with labels of this height.
+pub fn mesh<'m, 'a, 'b, X, Y, B: DrawingBackend>(
+    mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
+    height: i32,
+) -> &'m mut MeshStyle<'a, 'b, X, Y, B>
+where
+    X: Ranged<ValueType: std::fmt::Debug> + ValueFormatter<X::ValueType>,
+    Y: Ranged<ValueType: std::fmt::Debug> + ValueFormatter<Y::ValueType>,
+{
+    mesh.bold_line_style(GRID).light_line_style(TRANSPARENT).axis_style(INK).label_style(font(height).color(&INK))
+}
+
+/// Draws the names of the lines of a chart.
+pub(super) fn legend<'a, 's: 'a, C: CoordTranslate>(
+    labels: &mut SeriesLabelStyle<'a, '_, SVGBackend<'s>, C>,
+    position: SeriesLabelPosition,
+    margin: u32,
+) -> Result<(), Failed<'s>> {
+    labels
+        .position(position)
+        .margin(margin)
+        .background_style(WHITE.filled())
+        .border_style(GRID)
+        .label_font(font(15).color(&INK))
+        .draw()
 }
 
 /// Without decimals that are all zero: axes have round numbers.
