@@ -1,5 +1,6 @@
 //! The end of a measurement: what is shown, written, and said beside it.
 
+use cci_perf::interrupt;
 use cci_perf::machine::load;
 use cci_perf::methods::Found;
 use cci_report::environment::Environment;
@@ -28,13 +29,18 @@ pub(crate) fn document(
     Document { command, ..Document::new(environment, rows, findings, interrupted) }
 }
 
-/// Shows and writes what a method found.
+/// Measures by a method, which the user may interrupt, and shows and writes what it found.
 ///
 /// # Errors
 ///
-/// As of [`conclude`].
-pub(crate) fn conclude_found(found: Found, files: &mut Files) -> Result<(), UserError> {
-    conclude(&document(found.environment, Vec::new(), vec![found.finding], found.interrupted), files)
+/// The method fails; or as of [`conclude`].
+pub(crate) fn conclude_found(
+    mut files: Files,
+    measure: impl FnOnce() -> Result<Found, UserError>,
+) -> Result<(), UserError> {
+    interrupt::watch()?;
+    let found = measure()?;
+    conclude(&document(found.environment, Vec::new(), vec![found.finding], found.interrupted), &mut files)
 }
 
 /// A run says so, and fails with `--strict`, when more than one point in so many is not accurate.

@@ -3,7 +3,6 @@
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::am::{AmOptions, measure};
 use cci_perf::methods::mappings::{self, MappingName, MappingsOptions};
 use cci_report::UserError;
@@ -56,8 +55,7 @@ pub(crate) struct AmArguments {
 
 /// Measures.
 pub(crate) fn am(arguments: &AmArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     if !arguments.mapping.is_empty() {
         let options = MappingsOptions {
             device: arguments.device.asked(),
@@ -67,7 +65,7 @@ pub(crate) fn am(arguments: &AmArguments) -> Result<(), UserError> {
             by_power: arguments.power,
             time: arguments.time,
         };
-        return conclude_found(mappings::measure(&options, &say)?, &mut files);
+        return conclude_found(files, || mappings::measure(&options, &say));
     }
     let options = AmOptions {
         device: arguments.device.asked(),
@@ -75,5 +73,5 @@ pub(crate) fn am(arguments: &AmArguments) -> Result<(), UserError> {
         launches: arguments.launches,
         peers_in: arguments.peers_in.clone(),
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

@@ -4,7 +4,6 @@ use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
-use cci_perf::interrupt;
 use cci_perf::methods::breakdown::{BreakdownOptions, measure};
 use cci_report::UserError;
 use cci_report::names::Threads;
@@ -35,13 +34,12 @@ pub(crate) struct BreakdownArguments {
 
 /// Measures.
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open()?;
-    interrupt::watch()?;
+    let files = arguments.results.open()?;
     let options = BreakdownOptions {
         device: arguments.device.asked(),
         size: arguments.size,
         threads: arguments.threads,
         time: arguments.time,
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

@@ -2,7 +2,6 @@
 
 use crate::conclusion::conclude_found;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::{footprints, memory_curves};
 use cci_report::UserError;
 use cci_report::sizes::{Counts, parse_counts, parse_time};
@@ -55,19 +54,16 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
     if arguments.plot.is_some() && matches!(arguments.connections, Counts::UpTo(_)) {
         return Err(UserError::new("--plot draws the curves of a range: give --connections a range such as 1..1M"));
     }
-    let mut files = arguments.shared.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.shared.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let transport = arguments.shared.transport.as_deref();
-    let found = match arguments.connections {
+    conclude_found(files, || match arguments.connections {
         Counts::UpTo(most) => footprints::memory(transport, most),
         Counts::Range(least, most) => memory_curves::memory_curves(transport, [least, most], arguments.time),
-    };
-    conclude_found(found?, &mut files)
+    })
 }
 
 /// Measures idleness.
 pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), UserError> {
-    let mut files = arguments.shared.results.open()?;
-    interrupt::watch()?;
-    conclude_found(footprints::idle(arguments.shared.transport.as_deref(), arguments.seconds)?, &mut files)
+    let files = arguments.shared.results.open()?;
+    conclude_found(files, || footprints::idle(arguments.shared.transport.as_deref(), arguments.seconds))
 }

@@ -4,7 +4,6 @@ use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
-use cci_perf::interrupt;
 use cci_perf::methods::gups::{GupsOptions, Way, measure};
 use cci_report::UserError;
 use cci_report::finding::Finding;
@@ -46,8 +45,7 @@ fn parse_table(text: &str) -> Result<u64, String> {
 
 /// Measures.
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open()?;
-    interrupt::watch()?;
+    let files = arguments.results.open()?;
     let options = GupsOptions {
         processes: arguments.processes,
         table: arguments.table,
@@ -55,9 +53,12 @@ pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
         way: arguments.op,
         device: arguments.device.asked(),
     };
-    let found = measure(&options, &say)?;
-    let errors = if let Finding::Gups(gups) = &found.finding { gups.errors } else { 0 };
-    conclude_found(found, &mut files)?;
+    let mut errors = 0;
+    conclude_found(files, || {
+        let found = measure(&options, &say)?;
+        errors = if let Finding::Gups(gups) = &found.finding { gups.errors } else { 0 };
+        Ok(found)
+    })?;
     match errors {
         0 => Ok(()),
         errors => Err(UserError(format!(

@@ -4,7 +4,6 @@ use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::logp::{LogpOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Threads};
@@ -57,8 +56,7 @@ pub(crate) struct LogpArguments {
 
 /// Measures.
 pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let options = LogpOptions {
         server: arguments.connect.clone(),
         device: arguments.device.asked(),
@@ -68,5 +66,5 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
         active: arguments.am,
         time: arguments.time,
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

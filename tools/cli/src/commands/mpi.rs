@@ -3,7 +3,6 @@
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::sci::SciOptions;
 use cci_perf::methods::sci::mpi::{MpiOptions, SIZES, measure};
 use cci_report::UserError;
@@ -46,8 +45,7 @@ pub(crate) struct MpiArguments {
 
 /// Measures.
 pub(crate) fn mpi(arguments: &MpiArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let of = SciOptions {
         device: arguments.device.asked(),
         sizes: arguments.size.clone().map_or_else(|| SIZES.to_vec(), |sizes| sizes.0),
@@ -57,5 +55,5 @@ pub(crate) fn mpi(arguments: &MpiArguments) -> Result<(), UserError> {
         between: None,
     };
     let options = MpiOptions { of, programs_in: arguments.peers_in.clone() };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

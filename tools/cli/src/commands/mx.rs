@@ -3,7 +3,6 @@
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::mx::{MxOptions, measure};
 use cci_report::UserError;
 use cci_report::sizes::parse_time;
@@ -42,8 +41,7 @@ pub(crate) struct MxArguments {
 
 /// Measures.
 pub(crate) fn mx(arguments: &MxArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let options = MxOptions {
         device: arguments.device.asked(),
         time: arguments.time,
@@ -51,5 +49,5 @@ pub(crate) fn mx(arguments: &MxArguments) -> Result<(), UserError> {
         over: arguments.over.clone(),
         peers_in: arguments.peers_in.clone(),
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

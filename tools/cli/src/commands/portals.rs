@@ -3,7 +3,6 @@
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::portals::{PortalsOptions, measure};
 use cci_report::UserError;
 use cci_report::sizes::parse_time;
@@ -49,8 +48,7 @@ pub(crate) enum Mode {
 
 /// Measures.
 pub(crate) fn portals(arguments: &PortalsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let options = PortalsOptions {
         device: arguments.device.asked(),
         time: arguments.time,
@@ -58,5 +56,5 @@ pub(crate) fn portals(arguments: &PortalsArguments) -> Result<(), UserError> {
         has_accelerated: arguments.mode.contains(&Mode::Accelerated),
         over: arguments.over.clone(),
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

@@ -3,7 +3,6 @@
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::sci::{SIZES, SciOptions, measure};
 use cci_report::UserError;
 use cci_report::sizes::{Sizes, parse_sizes, parse_time};
@@ -42,8 +41,7 @@ pub(crate) struct SciArguments {
 
 /// Measures.
 pub(crate) fn sci(arguments: &SciArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let options = SciOptions {
         device: arguments.device.asked(),
         sizes: arguments.size.clone().map_or_else(|| SIZES.to_vec(), |sizes| sizes.0),
@@ -52,5 +50,5 @@ pub(crate) fn sci(arguments: &SciArguments) -> Result<(), UserError> {
         launches: arguments.launches,
         between: None,
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

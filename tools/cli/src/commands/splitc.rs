@@ -3,7 +3,6 @@
 use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
 use crate::results::{NarrowPlot, ResultsArguments};
-use cci_perf::interrupt;
 use cci_perf::methods::splitc::{SplitcMapping, SplitcOptions, measure};
 use cci_report::UserError;
 use cci_report::sizes::parse_time;
@@ -44,8 +43,7 @@ pub(crate) struct SplitcArguments {
 
 /// Measures.
 pub(crate) fn splitc(arguments: &SplitcArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
-    interrupt::watch()?;
+    let files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     let options = SplitcOptions {
         transport: arguments.transport.clone(),
         network: Some(arguments.network.clone()),
@@ -53,5 +51,5 @@ pub(crate) fn splitc(arguments: &SplitcArguments) -> Result<(), UserError> {
         time: arguments.time,
         splitcc: arguments.splitcc.clone(),
     };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }

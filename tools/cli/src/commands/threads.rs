@@ -4,7 +4,6 @@ use crate::choice::choice;
 use crate::conclusion::conclude_found;
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
-use cci_perf::interrupt;
 use cci_perf::methods::threads::{ThreadsOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Operation};
@@ -40,8 +39,7 @@ pub(crate) struct ThreadsArguments {
 
 /// Measures.
 pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open()?;
-    interrupt::watch()?;
+    let files = arguments.results.open()?;
     let [size] = arguments.size.0[..] else {
         return Err(UserError::new("threads are measured with one size: give one"));
     };
@@ -53,5 +51,5 @@ pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
         device: arguments.device.asked(),
         time: arguments.time,
     };
-    conclude_found(measure(&options)?, &mut files)
+    conclude_found(files, || measure(&options))
 }

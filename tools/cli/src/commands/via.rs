@@ -3,7 +3,6 @@
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
-use cci_perf::interrupt;
 use cci_perf::methods::via::{ViaOptions, measure};
 use cci_report::UserError;
 use cci_report::sizes::parse_time;
@@ -30,8 +29,7 @@ pub(crate) struct ViaArguments {
 
 /// Measures.
 pub(crate) fn via(arguments: &ViaArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open()?;
-    interrupt::watch()?;
+    let files = arguments.results.open()?;
     let options = ViaOptions { device: arguments.device.asked(), time: arguments.time, launches: arguments.launches };
-    conclude_found(measure(&options, &say)?, &mut files)
+    conclude_found(files, || measure(&options, &say))
 }
