@@ -2,7 +2,19 @@
 
 use rustix::process::Pid;
 use rustix::time::{ClockId, clock_gettime};
+use std::process::Child;
 use std::time::Duration;
+
+/// A process that is ended when this is dropped.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and been waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Open descriptors of this process, without the one that this look needs.
 pub fn descriptors() -> usize {

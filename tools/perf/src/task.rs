@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// The first argument of such a process; the second is its order as JSON.
 const WORD: &str = "cci-perf-child";
@@ -23,6 +23,17 @@ pub(crate) trait Task: Serialize + DeserializeOwned {
     ///
     /// What failed; nothing where the task has reported it to the parent itself.
     fn run(&self) -> Result<(), Option<UserError>>;
+}
+
+/// A process that is ended when this is dropped.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and been waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A task, and the process that must be the parent, if one must.

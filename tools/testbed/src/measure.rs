@@ -2,6 +2,7 @@
 //! in its node's name space.
 
 use crate::bed::{Bed, address};
+use cci_conformance::process::Running;
 use cci_conformance::sys::ends_with_its_parent;
 use cci_perf::device::Device;
 use cci_perf::effort::Effort;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -88,17 +89,6 @@ pub(crate) fn measure(method: &Method, way: &Way<'_>, file: &Path) -> Result<(),
         std::fs::write(file, annotated(&outcome?, way)?)
             .map_err(|error| format!("cannot write {}: {error}", file.display()))
     })
-}
-
-/// A process that is ended when this is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Keeps this thread, and what it starts, on one of the processors that it may use, if there are

@@ -21,8 +21,7 @@ use crate::point::Point;
 use crate::probe::shared;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair, pass_on};
-use crate::task;
-use crate::task::Task;
+use crate::task::{self, Running, Task};
 use cci_report::environment::Path;
 use cci_report::names::{Abi, Mode, Threads};
 use cci_report::{UserError, while_doing};
@@ -71,17 +70,6 @@ pub(crate) struct EndTask {
     plan: Plan,
 }
 
-/// A child that is ended when this is dropped.
-struct End(Child);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs a plan with both ends on this host, in as many launches as it asks for; over `sim` in this
 /// process.
 ///
@@ -128,8 +116,8 @@ fn launch(plan: &Plan, pinned: [usize; 2], on: &mut dyn FnMut(Progress<'_>)) -> 
 /// Passes on what the client says until it has finished or either end has died.
 fn listen(
     said: &Receiver<Said>,
-    server: &mut End,
-    client: &mut End,
+    server: &mut Running,
+    client: &mut Running,
     on: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), UserError> {
     let mut server_died = None;
@@ -200,7 +188,7 @@ fn spawn(
     cpu: usize,
     uri: Option<&str>,
     sender: &Sender<Said>,
-) -> Result<End, UserError> {
+) -> Result<Running, UserError> {
     let task =
         EndTask { uri: uri.map(str::to_owned), cpu, memory: memory.number(), wake: wake.numbers(), plan: plan.clone() };
     let mut command = task::command(&task)?;
@@ -217,7 +205,7 @@ fn spawn(
         }
         let _ = sender.send(Said::Ended(side));
     });
-    Ok(End(child))
+    Ok(Running(child))
 }
 
 impl Task for EndTask {

@@ -6,8 +6,7 @@ use crate::interrupt;
 use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions};
 use crate::measure::facade::Facade;
 use crate::measure::usage::Usage;
-use crate::task;
-use crate::task::Task;
+use crate::task::{self, Running, Task};
 use cci::Attribute;
 use cci_report::finding::MemoryPoint;
 use cci_report::{UserError, while_doing};
@@ -97,23 +96,12 @@ fn connections(task: &ConnectionsTask) -> Result<(), UserError> {
     writeln!(std::io::stdout(), "{figures}").map_err(while_doing("cannot write the figures"))
 }
 
-/// Ends the other process when dropped.
-struct Other(Child);
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn measure(task: &ConnectionsTask, opening: &DriverOptions) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let other = ConnectionsTask { uris: Some([one.uri(), many.uri()]), ..task.clone() };
     let mut command = task::command(&other)?;
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut other = Other(spawned.map_err(while_doing("cannot start a process that connects"))?);
+    let mut other = Running(spawned.map_err(while_doing("cannot start a process that connects"))?);
     let said = lines(&mut other.0)?;
     // Each has one connection, so that nothing is used for the first time any more; then the rest.
     accept(&one, 1)?;

@@ -1,14 +1,15 @@
 //! The process of the other end, which is told line by line what to do.
 
+use crate::task::Running;
 use cci_report::{UserError, while_doing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 /// The process, as the measuring one sees it.
 pub(super) struct OtherProcess {
-    child: Child,
+    child: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -21,7 +22,7 @@ impl OtherProcess {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(UserError::new("the process of the peers has no pipes"));
         };
-        let mut other = Self { child, input, output: BufReader::new(output) };
+        let mut other = Self { child: Running(child), input, output: BufReader::new(output) };
         other.answer()?;
         Ok(other)
     }
@@ -53,15 +54,7 @@ impl OtherProcess {
 
     /// Whether the process has ended.
     pub(super) fn has_ended(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for OtherProcess {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        !matches!(self.child.0.try_wait(), Ok(None))
     }
 }
 

@@ -14,13 +14,13 @@ use crate::machine::{allowed, two_processors};
 use crate::probe::shared;
 use crate::probe::shared::Shared;
 use crate::probe::{WakePair, pass_on};
-use crate::task;
+use crate::task::{self, Running};
 use cci_report::{UserError, while_doing};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use worker::Line;
@@ -32,20 +32,12 @@ const DEATH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A worker process, killed on drop.
 struct Worker {
-    child: Child,
+    child: Running,
     input: Option<ChildStdin>,
     /// Values received from it that the caller has not taken yet.
     pending: VecDeque<serde_json::Value>,
     /// It has reported the end of its work.
     is_done: bool,
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        // Both fail only after the process has been reaped.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// What a reader thread passes on.
@@ -106,7 +98,7 @@ impl Workers {
             }
             let _ = sender.send((number, Received::End));
         });
-        Ok(Worker { child, input, pending: VecDeque::new(), is_done: false })
+        Ok(Worker { child: Running(child), input, pending: VecDeque::new(), is_done: false })
     }
 
     /// Sends a value to a worker.
@@ -167,7 +159,7 @@ impl Workers {
         loop {
             if interrupt::is_asked() && !self.is_asked {
                 self.is_asked = true;
-                self.workers.iter().for_each(|worker| interrupt::pass_on(&worker.child));
+                self.workers.iter().for_each(|worker| interrupt::pass_on(&worker.child.0));
             }
             match self.received.recv_timeout(interrupt::LOOK) {
                 Err(RecvTimeoutError::Timeout) if begin.elapsed() < STALL_TIMEOUT => {}
@@ -197,12 +189,12 @@ impl Workers {
     }
 
     fn is_killed(&mut self, number: usize) -> bool {
-        self.workers[number].child.wait().is_ok_and(|status| status.code().is_none())
+        self.workers[number].child.0.wait().is_ok_and(|status| status.code().is_none())
     }
 
     /// The exit status of a worker, as an error.
     fn exit_reason(&mut self, number: usize) -> UserError {
-        let status = self.workers[number].child.wait();
+        let status = self.workers[number].child.0.wait();
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         UserError(format!("worker {number} ended early: {how}"))
     }

@@ -1,11 +1,12 @@
 //! `auto` between hosts: a default endpoint, which nobody reaches from elsewhere, and a firewall
 //! that changes.
 
-use crate::pingpong::{Running, built, command};
+use crate::pingpong::{built, command};
 use crate::traffic::{Areas, messages, transfers};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure, Rma};
 use cci_conformance::namespace::{Net, pair};
+use cci_conformance::process::Running;
 use cci_conformance::{LIMIT, World, device_of, open, pattern, readable};
 use cci_proto::wire::{self, Ack, Data, Header, Kind, Offer};
 use std::collections::BTreeMap;

@@ -2,9 +2,10 @@
 //! their URIs.
 
 use crate::auto::{is_loopback, open_to_strangers};
-use crate::pingpong::{Running, built, command};
+use crate::pingpong::{built, command};
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure};
 use cci_conformance::namespace::{Net, pair};
+use cci_conformance::process::Running;
 use cci_conformance::{LIMIT, World, device_of, open};
 use cci_job::Job;
 use std::collections::BTreeMap;

@@ -1,9 +1,10 @@
 //! `cci perf pingpong` between two hosts, as a person would run it.
 
 use crate::namespace::{Net, pair};
+use cci_conformance::process::Running;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// The command, which is built beside the tests.
 pub(crate) fn command() -> PathBuf {
@@ -16,17 +17,6 @@ pub(crate) fn built(program: &str, package: &str) -> PathBuf {
     let built = tests.ancestors().nth(2).expect("the folder of what is built").join(program);
     assert!(built.is_file(), "there is no {}: build it with cargo build -p {package}", built.display());
     built
-}
-
-/// A program, ended when this is dropped.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn serve(net: &Net, keys: &[&str]) -> (Running, String) {
