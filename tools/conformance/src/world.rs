@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen: much longer than it ever takes, so that a loaded
@@ -38,6 +38,24 @@ pub fn device_of(transport: &str, keys: &[(&str, &str)]) -> Device {
     let device = context.expect("a valid configuration").devices()[0].clone();
     assert!(device.up, "{}", device.reason);
     device
+}
+
+/// A device of this transport within this host; of `sim`, with a network of its own of 10 Gb/s and
+/// 2 us.
+///
+/// # Panics
+///
+/// As of [`device_of`].
+pub fn local_device(transport: &str) -> Device {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    match transport {
+        "sim" => {
+            let network = format!("local{}", LAST.fetch_add(1, Ordering::Relaxed));
+            device_of("sim", &[("network", &network), ("delay", "2000"), ("bandwidth", "1250000000")])
+        }
+        "sock" | "tcp" => device_of(transport, &[("ip", "127.0.0.1")]),
+        other => device_of(other, &[]),
+    }
 }
 
 /// An endpoint with default options.

@@ -1,10 +1,11 @@
 //! Endpoints of one process, driven by one thread.
 
+pub(crate) use cci_conformance::local_device as device;
+
 use cci::{Device, Memory};
-use cci_conformance::{LIMIT, device_of};
+use cci_conformance::LIMIT;
 use cci_mx::{Address, Code, Endpoint, Error, Match, Options, Place, Request, Status, buffer, endpoint_options};
 use cci_peers::{Name, Table};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 /// The transports that tests run over.
@@ -12,18 +13,6 @@ pub(crate) const TRANSPORTS: [&str; 4] = ["sm", "sim", "sock", "tcp"];
 
 pub(crate) const NIC: u64 = 9;
 pub(crate) const KEY: u32 = 0x1234;
-
-pub(crate) fn device(transport: &str) -> Device {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    match transport {
-        "sim" => {
-            let network = format!("mx{}", LAST.fetch_add(1, Ordering::Relaxed));
-            device_of("sim", &[("network", &network), ("delay", "2000"), ("bandwidth", "1250000000")])
-        }
-        "sock" | "tcp" => device_of(transport, &[("ip", "127.0.0.1")]),
-        other => device_of(other, &[]),
-    }
-}
 
 pub(crate) fn side(endpoint: cci::Endpoint, id: u32, table: &Table, options: &Options) -> Endpoint {
     let place = Place::of(endpoint, NIC, id, Box::new(table.clone()));

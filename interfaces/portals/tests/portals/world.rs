@@ -1,29 +1,18 @@
 //! Interfaces of one process, driven by one thread.
 
+pub(crate) use cci_conformance::local_device as device;
+
 use cci::{Device, Endpoint, Memory};
-use cci_conformance::{LIMIT, device_of};
+use cci_conformance::LIMIT;
 use cci_peers::{Name, Table};
 use cci_portals::{
     Descriptor, Error, Event, EventKind, Handle, Interface, Limits, Match, Place, Position, ProcessId, Target, Unlink,
     buffer, endpoint_options, options,
 };
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 /// The transports that tests run over.
 pub(crate) const TRANSPORTS: [&str; 4] = ["sm", "sim", "sock", "tcp"];
-
-pub(crate) fn device(transport: &str) -> Device {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    match transport {
-        "sim" => {
-            let network = format!("portals{}", LAST.fetch_add(1, Ordering::Relaxed));
-            device_of("sim", &[("network", &network), ("delay", "2000"), ("bandwidth", "1250000000")])
-        }
-        "sock" | "tcp" => device_of(transport, &[("ip", "127.0.0.1")]),
-        other => device_of(other, &[]),
-    }
-}
 
 pub(crate) fn id(number: u32) -> ProcessId {
     ProcessId { nid: 9, pid: number }
@@ -45,13 +34,17 @@ fn of(ni: Interface) -> Side {
     Side { ni, queue }
 }
 
-/// Sides 0 and 1 that know each other.
-pub(crate) fn two_with(device: &Device, limits: Limits) -> Vec<Side> {
+/// Sides 0 and 1 that know each other, made of their endpoints.
+fn two_of(device: &Device, side: impl Fn(Endpoint, u32, &Table) -> Side) -> Vec<Side> {
     let open = || Endpoint::open(device, &endpoint_options()).expect("an endpoint");
     let ends = [open(), open()];
     let mut table = Table::new();
     (0..).zip(&ends).for_each(|(number, end)| table.insert(Name::Number(9 << 32 | number), end.uri()));
-    (0..).zip(ends).map(|(number, end)| side(end, number, &table, limits)).collect()
+    (0..).zip(ends).map(|(number, end)| side(end, number, &table)).collect()
+}
+
+pub(crate) fn two_with(device: &Device, limits: Limits) -> Vec<Side> {
+    two_of(device, |end, number, table| side(end, number, table, limits))
 }
 
 /// A side that knows those in the table, with or without an engine.
@@ -63,12 +56,7 @@ pub(crate) fn side_of_mode(endpoint: Endpoint, number: u32, table: &Table, has_e
 
 /// Sides 0 and 1; those named have an engine.
 pub(crate) fn two_modes(device: &Device, has_engine: [bool; 2]) -> Vec<Side> {
-    let open = || Endpoint::open(device, &endpoint_options()).expect("an endpoint");
-    let ends = [open(), open()];
-    let mut table = Table::new();
-    (0..).zip(&ends).for_each(|(number, end)| table.insert(Name::Number(9 << 32 | number), end.uri()));
-    let side = |(number, (end, has_engine))| side_of_mode(end, number, &table, has_engine);
-    (0..).zip(ends.into_iter().zip(has_engine)).map(side).collect()
+    two_of(device, |end, number, table| side_of_mode(end, number, table, has_engine[number as usize]))
 }
 
 pub(crate) fn two(transport: &str) -> Vec<Side> {

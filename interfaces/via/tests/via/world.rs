@@ -1,7 +1,9 @@
 //! Two NICs of one process, and VIs between them.
 
+pub(crate) use cci_conformance::local_device as device;
+
 use cci::Device;
-use cci_conformance::{LIMIT, device_of};
+use cci_conformance::LIMIT;
 use cci_via::{Access, Address, Connected, Done, Error, Nic, Region, Reliability, Tag, Vi, ViAttributes, Work};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -9,13 +11,6 @@ use std::time::Instant;
 /// The transports that tests run over.
 pub(crate) const TRANSPORTS: [&str; 4] = ["sm", "sock", "tcp", "auto"];
 pub(crate) const LEVELS: [Reliability; 3] = [Reliability::Unreliable, Reliability::Delivery, Reliability::Reception];
-
-pub(crate) fn device(transport: &str) -> Device {
-    match transport {
-        "sock" | "tcp" => device_of(transport, &[("ip", "127.0.0.1")]),
-        other => device_of(other, &[]),
-    }
-}
 
 /// A discriminator that no other test has.
 pub(crate) fn discriminator(what: &str) -> Vec<u8> {
