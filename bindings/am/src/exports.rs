@@ -10,9 +10,13 @@ use cci_mem::arguments::Out;
 use cci_mem::boundary::uncancelled;
 use std::ffi::{c_int, c_void};
 
-/// Exports a call: the dialects with the symbols, then its signature and what it does, in which
-/// `D` is the dialect.
+/// Exports calls: the dialects with the symbols, then the signature and what the call does, in
+/// which `D` is the dialect. After `uncancelled:` stand those that open, close, connect or look up:
+/// no thread is cancelled in them.
 macro_rules! export {
+    (uncancelled: $($dialects:tt $arguments:tt => $body:expr;)*) => {
+        export! { $($dialects $arguments => uncancelled(|| $body);)* }
+    };
     ($(($($dialect:ident $symbol:literal),+) $arguments:tt => $body:expr;)*) => {
         $($(export! { @one $dialect $symbol $arguments $body })+)*
     };
@@ -31,31 +35,36 @@ macro_rules! export {
 }
 
 export! {
-    (Udp "AMUDP_Init", Mpi "AMMPI_Init", Now "AMNOW_Init") () => uncancelled(calls::init::<D>);
-    (Udp "AMUDP_Terminate", Mpi "AMMPI_Terminate", Now "AMNOW_Terminate") () => uncancelled(calls::terminate::<D>);
-    (Udp "AMUDP_AllocateBundle", Mpi "AMMPI_AllocateBundle", Now "AMNOW_AllocateBundle") (kind: c_int, bundle: Out<'_, Eb>) => uncancelled(|| calls::allocate_bundle::<D>(kind, bundle));
-    (Udp "AMUDP_AllocateEndpoint", Mpi "AMMPI_AllocateEndpoint", Now "AMNOW_AllocateEndpoint") (bundle: Eb, endpoint: Out<'_, Ep>, name: Out<'_, <D as Dialect>::Name>) => uncancelled(|| calls::allocate_endpoint::<D>(bundle, endpoint, name));
-    (Udp "AMUDP_FreeBundle", Mpi "AMMPI_FreeBundle", Now "AMNOW_FreeBundle") (bundle: Eb) => uncancelled(|| calls::free_bundle::<D>(bundle));
-    (Udp "AMUDP_FreeEndpoint", Mpi "AMMPI_FreeEndpoint", Now "AMNOW_FreeEndpoint") (endpoint: Ep) => uncancelled(|| calls::free_endpoint::<D>(endpoint));
-    (Udp "AMUDP_MoveEndpoint", Mpi "AMMPI_MoveEndpoint", Now "AMNOW_MoveEndpoint") (endpoint: Ep, from: Eb, to: Eb) => uncancelled(|| calls::move_endpoint::<D>(endpoint, from, to));
-    (Udp "AMUDP_SetSeg", Mpi "AMMPI_SetSeg", Now "AMNOW_SetSeg") (endpoint: Ep, start: *mut c_void, bytes: usize) => uncancelled(|| {
+    uncancelled:
+    (Udp "AMUDP_Init", Mpi "AMMPI_Init", Now "AMNOW_Init") () => calls::init::<D>();
+    (Udp "AMUDP_Terminate", Mpi "AMMPI_Terminate", Now "AMNOW_Terminate") () => calls::terminate::<D>();
+    (Udp "AMUDP_AllocateBundle", Mpi "AMMPI_AllocateBundle", Now "AMNOW_AllocateBundle") (kind: c_int, bundle: Out<'_, Eb>) => calls::allocate_bundle::<D>(kind, bundle);
+    (Udp "AMUDP_AllocateEndpoint", Mpi "AMMPI_AllocateEndpoint", Now "AMNOW_AllocateEndpoint") (bundle: Eb, endpoint: Out<'_, Ep>, name: Out<'_, <D as Dialect>::Name>) => calls::allocate_endpoint::<D>(bundle, endpoint, name);
+    (Udp "AMUDP_FreeBundle", Mpi "AMMPI_FreeBundle", Now "AMNOW_FreeBundle") (bundle: Eb) => calls::free_bundle::<D>(bundle);
+    (Udp "AMUDP_FreeEndpoint", Mpi "AMMPI_FreeEndpoint", Now "AMNOW_FreeEndpoint") (endpoint: Ep) => calls::free_endpoint::<D>(endpoint);
+    (Udp "AMUDP_MoveEndpoint", Mpi "AMMPI_MoveEndpoint", Now "AMNOW_MoveEndpoint") (endpoint: Ep, from: Eb, to: Eb) => calls::move_endpoint::<D>(endpoint, from, to);
+    (Udp "AMUDP_SetSeg", Mpi "AMMPI_SetSeg", Now "AMNOW_SetSeg") (endpoint: Ep, start: *mut c_void, bytes: usize) => {
         // SAFETY: the program keeps the segment mapped, and knows that peers write it, until it
         // sets another one or frees the endpoint.
         unsafe { calls::set_seg::<D>(endpoint, start, bytes) }
-    });
+    };
+    (Udp "AMUDP_Map", Mpi "AMMPI_Map", Now "AMNOW_Map") (endpoint: Ep, index: c_int, name: <D as Dialect>::Name, tag: u64) => {
+        // SAFETY: `name` is a value, or a pointer: NULL, or readable until the call returns.
+        unsafe { calls::map::<D>(endpoint, index, name, tag) }
+    };
+    (Udp "AMUDP_MapAny", Mpi "AMMPI_MapAny", Now "AMNOW_MapAny") (endpoint: Ep, index: Out<'_, c_int>, name: <D as Dialect>::Name, tag: u64) => {
+        // SAFETY: `name` is a value, or a pointer: NULL, or readable until the call returns.
+        unsafe { calls::map_any::<D>(endpoint, index, name, tag) }
+    };
+    (Udp "AMUDP_UnMap", Mpi "AMMPI_UnMap", Now "AMNOW_UnMap") (endpoint: Ep, index: c_int) => calls::unmap::<D>(endpoint, index);
+    (Udp "AMUDP_SetTranslationTag", Mpi "AMMPI_SetTranslationTag") (endpoint: Ep, index: c_int, tag: u64) => calls::set_translation_tag::<D>(endpoint, index, tag);
+}
+
+export! {
     (Udp "AMUDP_GetSeg", Mpi "AMMPI_GetSeg", Now "AMNOW_GetSeg") (endpoint: Ep, start: Out<'_, *mut c_void>, bytes: Out<'_, usize>) => calls::get_seg::<D>(endpoint, start, bytes);
     (Udp "AMUDP_MaxSegLength", Mpi "AMMPI_MaxSegLength", Now "AMNOW_MaxSegLength") (bytes: Out<'_, usize>) => calls::max_seg_length::<D>(bytes);
     (Udp "AMUDP_SetTag", Mpi "AMMPI_SetTag", Now "AMNOW_SetTag") (endpoint: Ep, tag: u64) => calls::set_tag::<D>(endpoint, tag);
     (Udp "AMUDP_GetTag", Mpi "AMMPI_GetTag", Now "AMNOW_GetTag") (endpoint: Ep, tag: Out<'_, u64>) => calls::get_tag::<D>(endpoint, tag);
-    (Udp "AMUDP_Map", Mpi "AMMPI_Map", Now "AMNOW_Map") (endpoint: Ep, index: c_int, name: <D as Dialect>::Name, tag: u64) => uncancelled(|| {
-        // SAFETY: `name` is a value, or a pointer: NULL, or readable until the call returns.
-        unsafe { calls::map::<D>(endpoint, index, name, tag) }
-    });
-    (Udp "AMUDP_MapAny", Mpi "AMMPI_MapAny", Now "AMNOW_MapAny") (endpoint: Ep, index: Out<'_, c_int>, name: <D as Dialect>::Name, tag: u64) => uncancelled(|| {
-        // SAFETY: `name` is a value, or a pointer: NULL, or readable until the call returns.
-        unsafe { calls::map_any::<D>(endpoint, index, name, tag) }
-    });
-    (Udp "AMUDP_UnMap", Mpi "AMMPI_UnMap", Now "AMNOW_UnMap") (endpoint: Ep, index: c_int) => uncancelled(|| calls::unmap::<D>(endpoint, index));
     (Udp "AMUDP_GetTranslationInuse", Mpi "AMMPI_GetTranslationInuse", Now "AMNOW_GetTranslationInuse") (endpoint: Ep, index: c_int) => calls::is_translated::<D>(endpoint, index);
     (Udp "AMUDP_GetTranslationTag", Mpi "AMMPI_GetTranslationTag", Now "AMNOW_GetTranslationTag") (endpoint: Ep, index: c_int, tag: Out<'_, u64>) => calls::translation_tag::<D>(endpoint, index, tag);
     (Udp "AMUDP_GetTranslationName", Mpi "AMMPI_GetTranslationName", Now "AMNOW_GetTranslationName") (endpoint: Ep, index: c_int, name: Out<'_, <D as Dialect>::Name>) => calls::translation_name::<D>(endpoint, index, name);
@@ -63,7 +72,6 @@ export! {
     (Udp "AMUDP_SetNumTranslations", Mpi "AMMPI_SetNumTranslations", Now "AMNOW_SetNumTranslations") (endpoint: Ep, count: c_int) => calls::set_num_translations::<D>(endpoint, count);
     (Udp "AMUDP_MaxNumTranslations", Mpi "AMMPI_MaxNumTranslations", Now "AMNOW_MaxNumTranslations") (count: Out<'_, c_int>) => calls::max_num_translations::<D>(count);
     (Udp "AMUDP_SetExpectedResources", Mpi "AMMPI_SetExpectedResources", Now "AMNOW_SetExpectedResources") (endpoint: Ep, endpoints: c_int, outstanding: c_int) => calls::set_expected_resources::<D>(endpoint, endpoints, outstanding);
-    (Udp "AMUDP_SetTranslationTag", Mpi "AMMPI_SetTranslationTag") (endpoint: Ep, index: c_int, tag: u64) => calls::set_translation_tag::<D>(endpoint, index, tag);
     (Udp "AMUDP_SetHandler", Mpi "AMMPI_SetHandler", Now "AMNOW_SetHandler") (endpoint: Ep, at: u8, function: *const c_void) => {
         // SAFETY: `function` is NULL, or takes the messages that peers send to this handler, until
         // the program sets another one or frees the endpoint.

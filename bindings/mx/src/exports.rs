@@ -14,8 +14,12 @@ use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
-/// Exports calls: the symbol, its signature and what it does.
+/// Exports calls: the symbol, its signature and what it does. After `uncancelled:` stand those that
+/// open, close or look up: no thread is cancelled in them.
 macro_rules! export {
+    (uncancelled: $($symbol:ident $arguments:tt => $body:expr;)*) => {
+        export! { $($symbol $arguments => uncancelled(|| $body);)* }
+    };
     ($($symbol:ident ($($argument:ident: $type:ty),*) => $body:expr;)*) => {
         $(
             /// # Safety
@@ -32,6 +36,9 @@ macro_rules! export {
 
 /// The same for calls on an endpoint, whose error handler is asked.
 macro_rules! export_of_endpoint {
+    (uncancelled: $($symbol:ident $arguments:tt => $body:expr;)*) => {
+        export_of_endpoint! { $($symbol $arguments => uncancelled(|| $body);)* }
+    };
     ($($symbol:ident ($end:ident, $($argument:ident: $type:ty),*) => $body:expr;)*) => {
         $(
             /// # Safety
@@ -49,27 +56,38 @@ macro_rules! export_of_endpoint {
 }
 
 export! {
-    mx__init_api(api: c_int) => uncancelled(|| calls::init(api));
-    mx_finalize() => uncancelled(calls::finalize);
-    mx_set_error_handler(handler: Option<ErrorHandler>) => calls::set_error_handler(handler);
-    mx_open_endpoint(board: u32, id: u32, key: u32, list: *const CParameter, count: u32, endpoint: Out<'_, Handle>) => uncancelled(|| {
+    uncancelled:
+    mx__init_api(api: c_int) => calls::init(api);
+    mx_finalize() => calls::finalize();
+    mx_open_endpoint(board: u32, id: u32, key: u32, list: *const CParameter, count: u32, endpoint: Out<'_, Handle>) => {
         // SAFETY: `list` is NULL or leads to `count` parameters, each with the value that its key
         // names.
         unsafe { calls::open((board, id, key), (list, count), endpoint) }
-    });
-    mx_close_endpoint(endpoint: Handle) => uncancelled(|| calls::close(endpoint));
-    mx_context(request: In<'_, Handle>, context: Out<'_, *mut c_void>) => calls::context(request, context);
-    mx_hostname_to_nic_id(name: Text<'_>, nic: Out<'_, u64>) => uncancelled(|| names::nic_of_host(name, nic));
-    mx_board_number_to_nic_id(board: u32, nic: Out<'_, u64>) => uncancelled(|| names::nic_of_board(board, nic));
-    mx_nic_id_to_board_number(nic: u64, board: Out<'_, u32>) => uncancelled(|| names::board_of_nic(nic, board));
-    mx_nic_id_to_hostname(nic: u64, name: *mut c_char) => uncancelled(|| {
+    };
+    mx_close_endpoint(endpoint: Handle) => calls::close(endpoint);
+    mx_hostname_to_nic_id(name: Text<'_>, nic: Out<'_, u64>) => names::nic_of_host(name, nic);
+    mx_board_number_to_nic_id(board: u32, nic: Out<'_, u64>) => names::nic_of_board(board, nic);
+    mx_nic_id_to_board_number(nic: u64, board: Out<'_, u32>) => names::board_of_nic(nic, board);
+    mx_nic_id_to_hostname(nic: u64, name: *mut c_char) => {
         // SAFETY: `name` is NULL or leads to room for `MX_MAX_HOSTNAME_LEN` bytes.
         unsafe { names::host_of_nic(nic, name) }
-    });
+    };
+}
+
+export! {
+    mx_set_error_handler(handler: Option<ErrorHandler>) => calls::set_error_handler(handler);
+    mx_context(request: In<'_, Handle>, context: Out<'_, *mut c_void>) => calls::context(request, context);
     mx_decompose_endpoint_addr(address: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>) => names::take_apart(address, nic, id, None);
     mx_decompose_endpoint_addr2(address: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>, session: Out<'_, u32>) => names::take_apart(address, nic, id, Some(session));
     mx_set_endpoint_addr_context(address: CAddress, context: *mut c_void) => names::set_context(address, context);
     mx_get_endpoint_addr_context(address: CAddress, context: Out<'_, *mut c_void>) => names::context(address, context);
+}
+
+export_of_endpoint! {
+    uncancelled:
+    mx_connect(end, nic: u64, id: u32, key: u32, timeout: u32, address: Out<'_, CAddress>) => calls::connect(end, (nic, id), key, timeout, address);
+    mx_iconnect(end, nic: u64, id: u32, key: u32, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::iconnect(end, (nic, id), key, (bits, context), request);
+    mx_disconnect(end, address: CAddress) => Ok(end.endpoint.disconnect(address.into())?);
 }
 
 export_of_endpoint! {
@@ -102,9 +120,6 @@ export_of_endpoint! {
     mx_probe(end, timeout: u32, bits: u64, mask: u64, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::probe(end, Match { bits, mask }, limit(timeout), status, result);
     mx_ibuffered(end, request: In<'_, Handle>, result: Out<'_, u32>) => calls::buffered(end, request, NOW, result);
     mx_buffered(end, request: In<'_, Handle>, timeout: u32, result: Out<'_, u32>) => calls::buffered(end, request, limit(timeout), result);
-    mx_connect(end, nic: u64, id: u32, key: u32, timeout: u32, address: Out<'_, CAddress>) => uncancelled(|| calls::connect(end, (nic, id), key, timeout, address));
-    mx_iconnect(end, nic: u64, id: u32, key: u32, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => uncancelled(|| calls::iconnect(end, (nic, id), key, (bits, context), request));
-    mx_disconnect(end, address: CAddress) => uncancelled(|| Ok(end.endpoint.disconnect(address.into())?));
     mx_set_request_timeout(end, request: Handle, timeout: u32) => calls::set_timeout(end, request, timeout);
     mx_forget(end, request: In<'_, Handle>) => calls::forget(end, request);
     mx_register_unexp_handler(end, handler: Option<UnexpectedHandler>, context: *mut c_void) => calls::on_unexpected(end, handler, context);

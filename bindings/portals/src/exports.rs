@@ -11,8 +11,12 @@ use cci_mem::arguments::{In, Out};
 use cci_mem::boundary::uncancelled;
 use std::ffi::{c_int, c_uint, c_ulong};
 
-/// Exports calls: the symbol, its signature and what it does.
+/// Exports calls: the symbol, its signature and what it does. After `uncancelled:` stand those that
+/// open, close or look up: no thread is cancelled in them.
 macro_rules! export {
+    (uncancelled: $($symbol:ident $arguments:tt => $body:expr;)*) => {
+        export! { $($symbol $arguments => uncancelled(|| $body);)* }
+    };
     ($($symbol:ident ($($argument:ident: $type:ty),*) => $body:expr;)*) => {
         $(
             /// # Safety
@@ -28,12 +32,29 @@ macro_rules! export {
 }
 
 export! {
-    PtlInit(most: Out<'_, c_int>) => uncancelled(|| objects::init(most, false));
-    PtlInitCray(most: Out<'_, c_int>) => uncancelled(|| objects::init(most, true));
-    PtlNIInit(interface: u32, pid: u32, desired: In<'_, CLimits>, actual: Out<'_, CLimits>, ni: Out<'_, u32>) => uncancelled(|| objects::ni_init(interface, pid, desired, actual, ni));
-    PtlNIFini(ni: u32) => uncancelled(|| objects::ni_fini(ni));
+    uncancelled:
+    PtlInit(most: Out<'_, c_int>) => objects::init(most, false);
+    PtlInitCray(most: Out<'_, c_int>) => objects::init(most, true);
+    PtlNIInit(interface: u32, pid: u32, desired: In<'_, CLimits>, actual: Out<'_, CLimits>, ni: Out<'_, u32>) => objects::ni_init(interface, pid, desired, actual, ni);
+    PtlNIFini(ni: u32) => objects::ni_fini(ni);
+    PtlNIDist(ni: u32, process: CProcess, distance: Out<'_, c_ulong>) => objects::distance(ni, process, distance);
+    PtlEQAlloc(ni: u32, count: u64, handler: Option<Handler>, eq: Out<'_, u32>) => queues::allocate(ni, count, handler, eq);
+    PtlEQFree(eq: u32) => queues::free(eq);
+    PtlSetRank(ni: u32, rank: c_int, size: c_int) => runtime::set_rank(ni, rank, size);
+    PtlGetRankId(ni: u32, rank: u32, id: Out<'_, CProcess>) => runtime::rank_id(ni, rank, id);
+    PtlSetNIDMap(ni: u32, map: *const u32, count: c_int) => {
+        // SAFETY: `map` is NULL or leads to `count` numbers.
+        unsafe { runtime::set_map(ni, Map::Nids, map, count) }
+    };
+    PtlSetPIDMap(ni: u32, map: *const u32, count: c_int) => {
+        // SAFETY: as for `PtlSetNIDMap`.
+        unsafe { runtime::set_map(ni, Map::Pids, map, count) }
+    };
+    PtlSetJID(ni: u32, jid: u32) => runtime::set_jid(ni, jid);
+}
+
+export! {
     PtlNIStatus(ni: u32, register: u32, value: Out<'_, u64>) => objects::status(ni, register, value);
-    PtlNIDist(ni: u32, process: CProcess, distance: Out<'_, c_ulong>) => uncancelled(|| objects::distance(ni, process, distance));
     PtlNIHandle(any: u32, ni: Out<'_, u32>) => objects::handle_of(any, ni);
     PtlGetUid(ni: u32, uid: Out<'_, u32>) => objects::uid(ni, uid);
     PtlGetId(ni: u32, id: Out<'_, CProcess>) => objects::id(ni, id);
@@ -68,8 +89,6 @@ export! {
         // SAFETY: as for `PtlMDAttach`.
         unsafe { objects::post(ni, base, pair, test) }
     };
-    PtlEQAlloc(ni: u32, count: u64, handler: Option<Handler>, eq: Out<'_, u32>) => uncancelled(|| queues::allocate(ni, count, handler, eq));
-    PtlEQFree(eq: u32) => uncancelled(|| queues::free(eq));
     PtlEQGet(eq: u32, event: Out<'_, CEvent>) => queues::get(eq, event);
     PtlEQWait(eq: u32, event: Out<'_, CEvent>) => queues::wait(eq, event);
     PtlEQPoll(eqs: *const u32, count: c_int, limit: u32, event: Out<'_, CEvent>, which: Out<'_, c_int>) => {
@@ -83,26 +102,15 @@ export! {
     PtlGetRegion(md: u32, local: u64, length: u64, process: CProcess, portal: u32, access: u32, bits: u64, offset: u64) => transfers::get(md, Some((local, length)), To { process, portal, access, bits, offset, header: 0 });
     PtlGetPut(get_md: u32, put_md: u32, process: CProcess, portal: u32, access: u32, bits: u64, offset: u64, header: u64) => transfers::get_put(get_md, put_md, To { process, portal, access, bits, offset, header });
     PtlProgress(any: u32, limit: u32) => queues::progress(any, limit);
-    PtlSetRank(ni: u32, rank: c_int, size: c_int) => uncancelled(|| runtime::set_rank(ni, rank, size));
     PtlGetRank(ni: u32, rank: Out<'_, u32>, size: Out<'_, u32>) => runtime::get_rank(ni, rank, size);
-    PtlGetRankId(ni: u32, rank: u32, id: Out<'_, CProcess>) => uncancelled(|| runtime::rank_id(ni, rank, id));
-    PtlSetNIDMap(ni: u32, map: *const u32, count: c_int) => uncancelled(|| {
-        // SAFETY: `map` is NULL or leads to `count` numbers.
-        unsafe { runtime::set_map(ni, Map::Nids, map, count) }
-    });
     PtlGetNIDMap(ni: u32, map: *mut u32, count: c_int) => {
         // SAFETY: `map` is NULL or leads to room for `count` numbers.
         unsafe { runtime::get_map(ni, Map::Nids, map, count) }
     };
-    PtlSetPIDMap(ni: u32, map: *const u32, count: c_int) => uncancelled(|| {
-        // SAFETY: as for `PtlSetNIDMap`.
-        unsafe { runtime::set_map(ni, Map::Pids, map, count) }
-    });
     PtlGetPIDMap(ni: u32, map: *mut u32, count: c_int) => {
         // SAFETY: as for `PtlGetNIDMap`.
         unsafe { runtime::get_map(ni, Map::Pids, map, count) }
     };
-    PtlSetJID(ni: u32, jid: u32) => uncancelled(|| runtime::set_jid(ni, jid));
 }
 
 #[unsafe(no_mangle)]
