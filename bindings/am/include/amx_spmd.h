@@ -42,6 +42,8 @@ int AMX_NAME(SPMDMyProc)(void);
 /*
  * Returns when all workers have called it. Polls meanwhile. AM_ERR_NOT_SENT: a worker is gone, or
  * has not polled for the send timeout (AMX_SetSendTimeout); this is so for each later call too.
+ * No cancellation point, as pthread_barrier_wait is none: a thread that is cancelled meanwhile ends
+ * after the call. The same holds for the next two.
  */
 #define AMX_SPMDBarrier AMX_NAME(SPMDBarrier)
 int AMX_NAME(SPMDBarrier)(void);

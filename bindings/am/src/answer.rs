@@ -29,7 +29,7 @@ fn refused<D: Dialect>(name: &str, refusal: Refusal) -> c_int {
 
 #[expect(clippy::print_stderr, reason = "the program has asked for it by AMX_VerboseErrors")]
 pub(crate) fn say(name: &str, sentence: &str) {
-    // One write, so that lines of several processes do not mix.
+    // One write, so that lines of several processes do not mix. A write is a cancellation point.
     let line = format!("{name}: {sentence}\n");
-    eprint!("{line}");
+    uncancelled(|| eprint!("{line}"));
 }

@@ -24,6 +24,9 @@ fn program(name: &str) -> PathBuf {
         build(&["bindings/am/tests/c/spmd.c"], &[], "amudp", &of("amudp"));
         build(&["bindings/am/tests/c/spmd.c"], &["-DWITH_AMMPI"], "ammpi", &of("ammpi"));
         build(&["bindings/am/tests/c/descriptors.c"], &[], "amudp", &of("descriptors"));
+        let cancelled = "bindings/am/tests/c/cancelled.c";
+        build(&[cancelled], &["-pthread"], "amudp", &of("cancelled_amudp"));
+        build(&[cancelled], &["-pthread", "-DWITH_AMMPI"], "ammpi", &of("cancelled_ammpi"));
         for (example, dialect) in [("am_ring", "amudp"), ("am_sort", "ammpi"), ("am_stencil", "amudp")] {
             build(&[&format!("examples/am/{example}.c")], &[], dialect, &of(example));
         }
@@ -211,6 +214,20 @@ fn what_all_workers_do_together_is_refused_once_the_library_has_ended() {
     for dialect in ["amudp", "ammpi"] {
         assert_eq!(lines(&output(run(2, &program(dialect)).arg("terminated"))), ended);
     }
+}
+
+/// In each call from the start on, and however the worker ends; a master too.
+#[test]
+fn workers_that_are_cancelled_end_their_calls_first() {
+    let called = of_each(2, |_| "called".to_owned());
+    for dialect in ["cancelled_amudp", "cancelled_ammpi"] {
+        assert_eq!(lines(&output(run(2, &program(dialect)).env("PARALLEL", "1"))), called, "{dialect}");
+        let asked = output(run(1, &program(dialect)).env("PARALLEL", "1").env("ENDS", "asked"));
+        assert_eq!(asked.status.code(), Some(143), "{dialect}: {}", text(&asked.stderr));
+        assert_eq!(text(&asked.stdout), "called\n", "{dialect}");
+    }
+    let mut master = command(program("cancelled_amudp"));
+    assert_eq!(lines(&output(master.args(["2", "L"]).env("PARALLEL", "1"))), called);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::program::JOINED;
 use crate::boundary::Shared;
 use crate::refusal::{Answer, Refusal};
 use crate::registry;
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::fork::PerProcess;
 use cci_mem::mutex::lock;
 use cci_mem::sync::{AtomicBool, Ordering};
@@ -56,6 +57,8 @@ pub(crate) fn leave_if_asked() {
 
 #[cold]
 fn leave_asked() {
+    // A poll is no call in which cancellation is held off, and the job's store is asked.
+    let _uncancelled = Uncancelled::new();
     let job = JOINED.get().and_then(|joined| joined.job.as_ref());
     leave(job.and_then(cci_job::Job::ended).map_or(128 + SIGTERM, c_int::from));
 }

@@ -9,6 +9,7 @@ use crate::endpoint::{Eb, Ep};
 use crate::refusal::Refusal;
 use cci_job::Job;
 use cci_mem::arguments::{Out, Text};
+use cci_mem::boundary::uncancelled;
 use std::ffi::{c_char, c_int, c_void};
 
 /// # Safety
@@ -25,13 +26,14 @@ unsafe extern "C" fn udp_start(
     bundle: Out<'_, Eb>,
     endpoint: Out<'_, Ep>,
 ) -> c_int {
-    answer::<Udp>("AMUDP_SPMDStartup", || {
+    let start = || {
         if !Job::is_named() {
             // SAFETY: each is NULL, or what `main` has got: `*count` strings at `*words`.
             return unsafe { master::run((count, words), ranks, spawn) };
         }
         start::start::<Udp>(number, bundle, endpoint)
-    })
+    };
+    answer::<Udp>("AMUDP_SPMDStartup", || uncancelled(start))
 }
 
 #[unsafe(export_name = "AMMPI_SPMDStartup")]
@@ -43,7 +45,7 @@ extern "C" fn mpi_start(
     bundle: Out<'_, Eb>,
     endpoint: Out<'_, Ep>,
 ) -> c_int {
-    answer::<Mpi>("AMMPI_SPMDStartup", || start::start::<Mpi>(number, bundle, endpoint))
+    answer::<Mpi>("AMMPI_SPMDStartup", || uncancelled(|| start::start::<Mpi>(number, bundle, endpoint)))
 }
 
 fn joined() -> Option<&'static Joined> {
@@ -53,7 +55,10 @@ fn joined() -> Option<&'static Joined> {
 /// What the calls without a code give in place of a rank, or of a failure.
 const NONE: c_int = -1;
 
-/// Exports what both dialects have: the symbols, the signature, what a panic becomes, the call.
+/// Exports what both dialects have: the symbols, the signature, what a panic becomes, the call. No
+/// thread is cancelled in them. Those of all workers wait without a limit, but are no cancellation
+/// points, as `pthread_barrier_wait` is none: what a worker has sent cannot be taken back, and the
+/// others would count one that has left.
 macro_rules! both {
     ($(($udp:literal, $mpi:literal) $arguments:tt -> $answer:ty, $otherwise:expr, { $body:expr })*) => {
         $(
