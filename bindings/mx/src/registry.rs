@@ -4,7 +4,7 @@ use crate::answer::{ErrorHandler, MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal}
 use crate::layout::CSegment;
 use cci_job::Job;
 use cci_mem::fork::{Mark, PerProcess};
-use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
+use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_mx::{Address, Endpoint, Error, Request};
 use cci_slab::Slab;
 use std::cell::RefCell;
@@ -57,12 +57,20 @@ impl End {
     }
 }
 
+/// Bits of an endpoint's handle, less 1, that are its place; the others are its life.
+const PLACE_BITS: u32 = 8;
+
+/// The last life of an endpoint. The table of a forked child begins behind it: no handle of its
+/// parent names anything there.
+static LAST_LIFE: AtomicU64 = AtomicU64::new(0);
+
 /// By handle, less 1. A handle is never given twice: a place has 2^56 lives.
-struct Ends(Slab<Arc<End>, u64, 8, 56>);
+struct Ends(Slab<Arc<End>, u64, PLACE_BITS, 56>);
 
 impl Default for Ends {
     fn default() -> Self {
-        Self(Slab::new(1 << 8, MOST))
+        // Publishes nothing.
+        Self(Slab::new((LAST_LIFE.load(Ordering::Relaxed) + 1) << PLACE_BITS, MOST))
     }
 }
 
@@ -142,7 +150,9 @@ impl Registry {
         let mut ends = self.ends.write().unwrap_or_else(PoisonError::into_inner);
         ends.0.reserve()?;
         Some(handle_of(ends.0.insert_with(|key| {
-            end.place = (key & 0xff) as usize + 1;
+            // Publishes nothing.
+            LAST_LIFE.fetch_max(key >> PLACE_BITS, Ordering::Relaxed);
+            end.place = (key & ((1 << PLACE_BITS) - 1)) as usize + 1;
             Arc::new(end)
         })))
     }

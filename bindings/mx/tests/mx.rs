@@ -113,6 +113,11 @@ fn a_fork_in_each_phase_of_a_large_message_changes_nothing() {
 }
 
 #[test]
+fn handles_of_closed_endpoints_and_of_the_parent_name_nothing() {
+    run_alone("stale.c", "stale\n");
+}
+
+#[test]
 fn context_ids_part_waits() {
     run("contexts.c", "parted\n");
 }

@@ -142,6 +142,12 @@ fn a_thread_that_is_cancelled_ends_its_calls_first() {
     run("cancelled.c", 1, &["", "sm", "tcp"], "called\n");
 }
 
+/// In both modes, over each transport.
+#[test]
+fn handles_of_ended_interfaces_and_of_the_parent_name_nothing() {
+    run("forked.c", 1, &["", "sm", "tcp"], "stale\n");
+}
+
 #[test]
 fn a_wait_takes_no_processor_time() {
     run("idle.c", 2, &["", "sm", "tcp"], "idle\n");

@@ -1,5 +1,6 @@
 //! Handles, and the tables that they lead into.
 
+use cci_mem::sync::{AtomicU32, Ordering};
 use cci_slab::{Key, Slab};
 
 /// Names an object of an interface: its kind, the interface, a life and an index. One that is
@@ -27,6 +28,10 @@ pub(crate) enum Kind {
 const INDEX_BITS: u32 = 18;
 const LIFE_BITS: u32 = 9;
 const NUMBER_BITS: u32 = 2;
+/// Lives between those with which the handles of two interfaces begin that are opened one after the
+/// other. Odd, so that all 512 lives come before one comes again. Near 2^9 / 1.618, so that the
+/// lives of interfaces with few between them lie far apart.
+const STEP: u32 = 317;
 
 impl Handle {
     /// No object.
@@ -59,10 +64,19 @@ impl Handle {
         Self((kind as u32) << 29 | interface << (INDEX_BITS + LIFE_BITS))
     }
 
-    /// Of the interface itself.
-    #[must_use]
-    pub const fn of_interface(number: u32) -> Self {
-        Self::first(Kind::Network, number)
+    /// The handle of an interface that is opened now. Its life is that of the first handles of the
+    /// interface's objects. It is none of the last 511 interfaces that this process, and those that
+    /// it was forked from, have opened: their handles name nothing here.
+    pub(crate) fn of_new_interface(number: u32) -> Self {
+        static OPENED: AtomicU32 = AtomicU32::new(0);
+        // Publishes nothing.
+        let life = OPENED.fetch_add(1, Ordering::Relaxed).wrapping_mul(STEP) & ((1 << LIFE_BITS) - 1);
+        Self(Self::first(Kind::Network, number).0 | life << INDEX_BITS)
+    }
+
+    /// The first handle of a kind in this interface, whose own handle this is.
+    pub(crate) const fn fresh(self, kind: Kind) -> Self {
+        Self((kind as u32) << 29 | self.0)
     }
 
     pub(crate) const fn index(self) -> usize {
@@ -85,18 +99,35 @@ impl Key for Handle {
 /// Objects of one kind. An index is used again after all other free ones.
 pub(crate) type Table<V> = Slab<V, Handle, INDEX_BITS, LIFE_BITS, true>;
 
+/// Creates the table of at most `most` objects of a kind of an interface.
+pub(crate) const fn table<V>(kind: Kind, interface: Handle, most: u32) -> Table<V> {
+    Slab::beginning(Handle::first(kind, interface.interface()), interface.fresh(kind), most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_handle_of_another_kind_finds_nothing() {
-        let mut entries = Table::new(Handle::first(Kind::Entry, 1), 3);
-        let mut queues = Table::new(Handle::first(Kind::Queue, 1), 3);
+        let interface = Handle::of_new_interface(1);
+        let (mut entries, mut queues) = (table(Kind::Entry, interface, 3), table(Kind::Queue, interface, 3));
         let (entry, queue) = (entries.insert('a').expect("room"), queues.insert('q').expect("room"));
         assert!(entries.get(queue).is_none() && queues.get(entry).is_none());
         for made in [Handle::INVALID, Handle::NONE, Handle::NO_QUEUE] {
             assert!(entries.get(made).is_none() && queues.get(made).is_none());
+        }
+    }
+
+    #[test]
+    fn handles_of_interfaces_that_follow_are_others() {
+        let mut seen = std::collections::HashSet::new();
+        // Other tests open some as well.
+        for _ in 0..1 << (LIFE_BITS - 1) {
+            let interface = Handle::of_new_interface(1);
+            let entry = table(Kind::Entry, interface, 3).insert('a').expect("room");
+            assert!(seen.insert(interface) && seen.insert(entry), "{interface:?}");
+            assert_eq!((interface.interface(), entry.interface(), entry.index()), (1, 1, 0));
         }
     }
 }

@@ -58,7 +58,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// ```
 pub struct Interface {
     core: Arc<Core>,
-    number: u32,
+    handle: Handle,
     own: ProcessId,
     ranks: Option<Ranks>,
     job: Option<Arc<Job>>,
@@ -118,6 +118,7 @@ impl Interface {
         let mut state = State::new((number, limits.granted()), own, (uid, 0), peers);
         let (calls, commands) = has_engine.then(Calls::new).unzip();
         state.commands = commands;
+        let handle = state.objects.interface;
         let core = Arc::new(Core::new(endpoint, state, calls)?);
         let engine = if has_engine {
             let of_engine = Arc::clone(&core);
@@ -126,7 +127,7 @@ impl Interface {
         } else {
             None
         };
-        Ok(Self { core, number, own, ranks, job, engine })
+        Ok(Self { core, handle, own, ranks, job, engine })
     }
 
     /// Which process this is.
@@ -150,8 +151,8 @@ impl Interface {
 
     /// The handle of the interface itself.
     #[must_use]
-    pub fn handle(&self) -> Handle {
-        Handle::of_interface(self.number)
+    pub const fn handle(&self) -> Handle {
+        self.handle
     }
 
     /// Whether an engine makes the progress.

@@ -6,7 +6,7 @@ mod requests;
 use crate::access::Access;
 use crate::changes::Changes;
 use crate::errors::Error;
-use crate::handles::{Handle, Kind, Table};
+use crate::handles::{Handle, Kind, Table, table};
 use crate::memory::Region;
 use crate::operations::Own;
 use crate::options;
@@ -206,7 +206,8 @@ pub(crate) const REGISTERS: usize = 6;
 
 #[derive(Debug)]
 pub(crate) struct Objects {
-    pub(crate) number: u32,
+    /// The handle of the interface itself.
+    pub(crate) interface: Handle,
     pub(crate) limits: Limits,
     table: Vec<Ordered<Handle>>,
     entries: Table<Entry>,
@@ -225,13 +226,14 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn new(number: u32, limits: Limits, uid: u32) -> Self {
+        let interface = Handle::of_new_interface(number);
         Self {
-            number,
+            interface,
             limits,
             table: (0..=limits.max_pt_index).map(|_| Ordered::new()).collect(),
-            entries: Table::new(Handle::first(Kind::Entry, number), limits.max_mes),
-            memories: Table::new(Handle::first(Kind::Memory, number), limits.max_mds),
-            queues: Table::new(Handle::first(Kind::Queue, number), limits.max_eqs),
+            entries: table(Kind::Entry, interface, limits.max_mes),
+            memories: table(Kind::Memory, interface, limits.max_mds),
+            queues: table(Kind::Queue, interface, limits.max_eqs),
             access: Access::new(limits, uid),
             registers: [0; REGISTERS],
             // Its wrap comes early.
@@ -452,7 +454,7 @@ impl Objects {
 
     /// What kind of object a handle is of, if there is one.
     pub(crate) fn has(&self, handle: Handle) -> bool {
-        handle == Handle::of_interface(self.number)
+        handle == self.interface
             || self.entries.get(handle).is_some()
             || self.memories.get(handle).is_some()
             || self.queues.get(handle).is_some()

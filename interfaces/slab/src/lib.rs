@@ -70,7 +70,9 @@ pub struct Slab<V, K, const INDEX_BITS: u32, const GENERATION_BITS: u32, const O
     last: u32,
     len: u32,
     most: u32,
+    /// The key that follows the last generation, and that of a new slot; their indices are 0.
     first: K,
+    fresh: K,
 }
 
 impl<V, K: Key, const INDEX_BITS: u32, const GENERATION_BITS: u32, const OLDEST_FIRST: bool>
@@ -85,7 +87,14 @@ impl<V, K: Key, const INDEX_BITS: u32, const GENERATION_BITS: u32, const OLDEST_
     /// the first entry has the prefix and the first generation of all, and the index 0.
     #[must_use]
     pub const fn new(first: K, most: u32) -> Self {
-        Self { slots: Vec::new(), next: Self::NONE, last: Self::NONE, len: 0, most, first }
+        Self::beginning(first, first, most)
+    }
+
+    /// As [`Slab::new`], where new slots begin with the generation of `fresh` instead: the keys of
+    /// a table that follows another one are others. `fresh` has the prefix of all, and the index 0.
+    #[must_use]
+    pub const fn beginning(first: K, fresh: K, most: u32) -> Self {
+        Self { slots: Vec::new(), next: Self::NONE, last: Self::NONE, len: 0, most, first, fresh }
     }
 
     #[inline]
@@ -166,7 +175,7 @@ impl<V, K: Key, const INDEX_BITS: u32, const GENERATION_BITS: u32, const OLDEST_
     #[inline(never)]
     fn add_slot(&mut self) {
         let index = u32::try_from(self.slots.len()).unwrap_or(Self::NONE);
-        self.slots.push(Slot { key: Self::with_index(self.first.to_u64(), self.next), value: None });
+        self.slots.push(Slot { key: Self::with_index(self.fresh.to_u64(), self.next), value: None });
         self.next = index;
     }
 
@@ -293,6 +302,17 @@ mod tests {
             stale = key;
         }
         assert!(slab.is_empty());
+    }
+
+    #[test]
+    fn new_slots_begin_with_any_generation_and_have_all_of_them() {
+        let mut slab = Slab::<char, u32, 4, 2>::beginning(PREFIX | 1 << 4, PREFIX | 3 << 4, 2);
+        for generation in [3, 1, 2, 3] {
+            let key = slab.insert('a').expect("room");
+            assert_eq!((key, slab.remove(key)), (PREFIX | generation << 4, Some('a')));
+        }
+        let keys = ['b', 'c'].map(|value| slab.insert(value));
+        assert_eq!(keys, [Some(PREFIX | 1 << 4), Some(PREFIX | 3 << 4 | 1)], "of a used slot, and of a new one");
     }
 
     /// The indices of keys of three entries, of which two are removed, and of three more.

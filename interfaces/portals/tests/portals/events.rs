@@ -189,7 +189,7 @@ fn calls_that_name_nothing_are_refused() {
     }
     assert_eq!([id(0), id(1), ProcessId { nid: 8, pid: 0 }].map(|to| ni.distance(to)), [Ok(0), Ok(1), Ok(2)]);
     assert!(ni.has(ni.handle()) && ni.has(memory) && ni.has(entry) && ni.has(sides[0].queue));
-    assert!(!ni.has(Handle::NONE) && !ni.has(Handle::INVALID) && !ni.has(Handle::of_interface(1)));
+    assert!(!ni.has(Handle::NONE) && !ni.has(Handle::INVALID) && !ni.has(sides[1].ni.handle()));
     assert_eq!(ni.queue(0, false), Ok(Handle::NO_QUEUE));
 }
 
