@@ -1,10 +1,10 @@
 //! Interrupts, with bytes and without.
 
-use crate::answer::{Answer, Code, WRONG, answer, check};
+use crate::answer::{Answer, Code, Refusal, WRONG, answer, check};
 use crate::callbacks::{CodeCallback, DataCallback, Function, callback};
 use crate::devices::device;
 use crate::flags::{self, has};
-use crate::objects::{end, make};
+use crate::objects::{end, keep, make};
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
 use cci_mem::arguments::Out;
 use cci_sci::{DataInterrupt, Error, Host, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
@@ -50,7 +50,8 @@ pub(crate) unsafe fn create(
         to.offer(handle);
         if let Some(function) = function {
             let name = handle.addr();
-            interrupt.object.on_trigger(move |()| function.call(name, 0))?;
+            let set = interrupt.object.on_trigger(move |()| function.call(name, 0));
+            keep(&registry.interrupts, handle, set.map_err(Refusal::from))?;
         }
         Ok(())
     };
@@ -119,7 +120,8 @@ pub(crate) unsafe fn create_data(
         to.offer(handle);
         if let Some(function) = function {
             let name = handle.addr();
-            interrupt.object.on_data(move |mut bytes| function.call(name, &mut bytes))?;
+            let set = interrupt.object.on_data(move |mut bytes| function.call(name, &mut bytes));
+            keep(&registry.data_interrupts, handle, set.map_err(Refusal::from))?;
         }
         Ok(())
     };

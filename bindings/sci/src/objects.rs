@@ -1,6 +1,6 @@
 //! What the calls for objects of every kind do alike.
 
-use crate::answer::{Code, WRONG, answer};
+use crate::answer::{Answer, Code, WRONG, answer};
 use crate::devices::device;
 use crate::flags;
 use crate::registry::{Handle, Owned, Registry, Table, check_adapter, registry};
@@ -35,6 +35,15 @@ pub(crate) fn make<T>(
     answer(error, (), act)
 }
 
+/// Keeps a new object whose callback was set. One whose callback was refused is ended: the call has
+/// made nothing.
+pub(crate) fn keep<T>(table: &Table<T>, handle: Handle, was_set: Answer<()>) -> Answer<()> {
+    if was_set.is_err() {
+        drop(table.remove(handle));
+    }
+    was_set
+}
+
 /// Ends an object, and takes its handle back: for calls without flags.
 pub(crate) fn end<T>(
     kind: Kind<T>,
@@ -51,4 +60,22 @@ pub(crate) fn end<T>(
         Ok(())
     };
     answer(error, (), act)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::Refusal;
+
+    /// No program can provoke it: the host of a device does not end before its objects.
+    #[test]
+    fn an_object_whose_callback_is_refused_is_none() {
+        let table = Table::default();
+        let handle: Handle = std::ptr::without_provenance_mut(16);
+        let object = table.enter(handle, ());
+        assert_eq!((keep(&table, handle, Ok(())), std::sync::Arc::strong_count(&object)), (Ok(()), 2));
+        let why = Refusal::from(Error::NotInitialized);
+        assert_eq!((keep(&table, handle, Err(why)), std::sync::Arc::strong_count(&object)), (Err(why), 1));
+        assert!(table.remove(handle).is_none());
+    }
 }

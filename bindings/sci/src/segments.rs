@@ -5,7 +5,7 @@ use crate::callbacks::{Callback, Function, LocalCallback, RemoteCallback, callba
 use crate::devices::device;
 use crate::far::Far;
 use crate::flags::{self, has};
-use crate::objects::end;
+use crate::objects::{end, keep};
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
 use cci_mem::arguments::Out;
 use cci_mem::sync::{AtomicU32, Ordering};
@@ -47,7 +47,8 @@ pub(crate) fn create(
         let segment = registry.segments.enter(handle, Owned::new(&device, segment));
         if let Some(function) = function {
             let name = handle.addr();
-            segment.object.on_event(move |event| function.call(name, event))?;
+            let set = segment.object.on_event(move |event| function.call(name, event));
+            keep(&registry.segments, handle, set.map_err(Refusal::from))?;
         }
         to.offer(handle);
         Ok(())
@@ -188,12 +189,12 @@ pub(crate) fn connect(
         // Before the callback, which may run at once.
         to.offer(handle);
         let far = registry.remotes.enter(handle, Owned::new(&device, far));
-        match (function, far.object.segment()) {
-            (None, _) => {}
-            (Some(function), Ok(segment)) => call_back(&segment, handle.addr(), function)?,
-            (Some(function), Err(_)) => call_back_later(&far, handle.addr(), function)?,
-        }
-        Ok(())
+        let set = match (function, far.object.segment()) {
+            (None, _) => Ok(()),
+            (Some(function), Ok(segment)) => call_back(&segment, handle.addr(), function).map_err(Refusal::from),
+            (Some(function), Err(_)) => call_back_later(&far, handle.addr(), function),
+        };
+        keep(&registry.remotes, handle, set)
     };
     answer(error, (), act)
 }
