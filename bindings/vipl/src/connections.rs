@@ -7,6 +7,7 @@ use crate::table::{self, nic};
 use crate::vis::{limit, vi};
 use cci_mem::arguments::Out;
 use cci_mem::mutex::lock;
+use cci_via::Error;
 use std::ffi::c_ulong;
 
 pub(crate) fn wait(
@@ -38,7 +39,8 @@ pub(crate) fn accept(connection: Handle, handle: Handle) -> Answer {
     // Nobody else answers meanwhile.
     let mut asking = lock(&nic.asking).1.remove(&number).ok_or(PARAMETER)?;
     let accepted = nic.core.accept(&mut asking, vi);
-    if accepted.is_err() {
+    // A client that is gone keeps no stream here.
+    if accepted.as_ref().is_err_and(|why| *why != Error::Timeout) {
         // It may be tried again with another VI, or rejected.
         lock(&nic.asking).1.insert(number, asking);
     }

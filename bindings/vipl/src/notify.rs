@@ -10,6 +10,10 @@ use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// Between two looks at an endpoint that has failed.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 impl Notifier {
     fn order(&self, nic: &Arc<Nic>, wanted: Wanted, context: *mut c_void) -> Answer {
@@ -70,12 +74,11 @@ fn run(nic: &Arc<Nic>) {
             }
             None => {
                 nic.tell_faults();
-                // Nothing arrives at an endpoint that has failed. What a disconnect flushes then is
-                // found with the next order.
+                // Nothing arrives at an endpoint that has failed, but a disconnect flushes queues.
                 if !nic.core.wait_change(seen) {
                     let orders = lock(&nic.notifier.orders);
                     let is_idle = |orders: &mut Orders| !orders.is_over && orders.wanted.len() <= wanted.len();
-                    drop(nic.notifier.ordered.wait_while(orders, is_idle));
+                    drop(nic.notifier.ordered.wait_timeout_while(orders, AFTER_FAILURE, is_idle));
                 }
             }
         }

@@ -197,7 +197,7 @@ impl<T: Token> Core<T> {
     }
 
     /// Makes progress and sleeps until that count is another one. Returns false at once if the
-    /// endpoint has failed: nothing arrives any more.
+    /// endpoint has failed: what completes then does so in a call of this side.
     pub fn wait_change(&self, seen: u64) -> bool {
         self.wait(None, |state| (state.changes != seen).then_some(())).is_some()
     }
