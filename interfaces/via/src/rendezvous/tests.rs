@@ -1,0 +1,47 @@
+//! Frames of the rendezvous, and what a listener answers.
+
+use super::*;
+
+#[test]
+fn what_is_emitted_is_parsed() {
+    let attributes = ViAttributes { max_transfer: 70_000, ..ViAttributes::default() };
+    let accept = Answer::Accept(Accept { ticket: 7, attributes, uri: "scheme://host".to_owned() }).emit();
+    let Some(Answer::Accept(accept)) = Answer::parse(&accept) else { panic!("an invitation") };
+    assert_eq!((accept.ticket, accept.attributes, accept.uri.as_str()), (7, attributes, "scheme://host"));
+}
+
+/// The question of a client with this address of its own, for the discriminator `server`.
+fn ask(host: &str, own: &[u8]) -> Vec<u8> {
+    let own = Address::new(host.parse::<IpAddr>().expect("an address"), own);
+    ask_frame(&Address::new(IpAddr::from([127, 0, 0, 1]), b"server"), &own, &ViAttributes::default(), false)
+}
+
+#[test]
+fn a_client_has_an_address_for_which_programs_have_room() {
+    assert!(parse_ask(&ask("::1", &[b'a'; MAX_DISCRIMINATOR])).is_some());
+    for wrong in [0, MAX_DISCRIMINATOR + 1, 255] {
+        assert!(parse_ask(&ask("::1", &vec![b'a'; wrong])).is_none(), "{wrong} bytes");
+    }
+}
+
+#[test]
+fn a_client_has_a_host_of_the_family_of_the_nic() {
+    let mut listener = Listener::bind(IpAddr::from([127, 0, 0, 1]), b"server").expect("a port");
+    let mut client = TcpStream::connect(listener.socket.local_addr().expect("bound")).expect("a connection");
+    write_frame(&mut client, &ask("2001:db8::7", b"client")).expect("sent");
+    let begun = Instant::now();
+    let asking = loop {
+        assert!(begun.elapsed() < cci_conformance::LIMIT, "no question");
+        if let Some(asking) = listener.poll() {
+            break asking;
+        }
+    };
+    assert_eq!(asking.address(), &Address::new(IpAddr::from([127, 0, 0, 1]), b"client"));
+}
+
+#[test]
+fn ports_stay_in_their_range() {
+    for number in 0..1_000_u32 {
+        assert!(ports(&number.to_le_bytes()).into_iter().all(|port| (16_384..32_768).contains(&port)));
+    }
+}
