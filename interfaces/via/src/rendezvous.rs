@@ -55,7 +55,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 const CALLERS: Limits = Limits { places: 64, patience: PATIENCE, bytes: 2 * LONGEST };
 /// The longest frame, bytes.
 const LONGEST: usize = 2_048;
-const MAGIC: &[u8] = b"VIAq\x02";
+/// What a question begins with, in each version of it.
+const FAMILY: &[u8] = b"VIAq";
+/// The same, and the version: the client keeps the stream until it is connected.
+const MAGIC: &[u8] = b"VIAq\x03";
 
 pub(crate) fn ports(discriminator: &[u8]) -> [u16; PORTS] {
     // FNV-1a: the same on every host.
@@ -255,7 +258,8 @@ impl Listener {
         Ok(Self { socket, is_v4, discriminator, callers, admission, next: 0, begin, may_accept: true })
     }
 
-    /// A client that has asked; those for another discriminator are told so.
+    /// A client that has asked; those for another discriminator, and those of another version, are
+    /// told so.
     pub(crate) fn poll(&mut self) -> Option<Asking> {
         let now = self.begin.elapsed();
         self.may_accept = self.admission.may_accept(now);
@@ -333,7 +337,13 @@ impl Listener {
         };
         let mut stream = self.end(name)?.stream;
         let frame = frame.ok().flatten()?;
-        let (wanted, attributes, mut address, is_peer) = parse_ask(&frame)?;
+        let Some((wanted, attributes, mut address, is_peer)) = parse_ask(&frame) else {
+            if frame.starts_with(FAMILY) && !frame.starts_with(MAGIC) {
+                // One of another version would ask again, were it cut off without a word.
+                let _ = write_frame(&mut stream, &Answer::Other.emit());
+            }
+            return None;
+        };
         if wanted == self.discriminator {
             if address.host.is_ipv6() && self.is_v4 {
                 // Programs have room for a host of their NIC's family alone.

@@ -39,6 +39,35 @@ fn a_client_has_a_host_of_the_family_of_the_nic() {
     assert_eq!(asking.address(), &Address::new(IpAddr::from([127, 0, 0, 1]), b"client"));
 }
 
+/// What a listener answers to a frame; none: it closes the stream without a word.
+fn answer_to(discriminator: &[u8], frame: &[u8]) -> Option<Vec<u8>> {
+    let mut listener = Listener::bind(IpAddr::from([127, 0, 0, 1]), discriminator).expect("a port");
+    let mut client = TcpStream::connect(listener.socket.local_addr().expect("bound")).expect("a connection");
+    write_frame(&mut client, frame).expect("sent");
+    client.set_nonblocking(true).expect("a socket");
+    let (begun, mut buffer) = (Instant::now(), Vec::new());
+    loop {
+        assert!(begun.elapsed() < cci_conformance::LIMIT, "no answer");
+        assert!(listener.poll().is_none());
+        match read_frame(&mut client, &mut buffer) {
+            Ok(None) => {}
+            answer => return answer.ok().flatten(),
+        }
+    }
+}
+
+/// An older client closes its stream early, and would seem gone.
+#[test]
+fn a_client_of_another_version_is_told_to_look_elsewhere() {
+    for version in [1, 2, 4] {
+        let mut frame = ask("::1", b"client");
+        frame[FAMILY.len()] = version;
+        let answer = answer_to(b"server", &frame).and_then(|answer| Answer::parse(&answer));
+        assert!(matches!(answer, Some(Answer::Other)), "version {version}");
+    }
+    assert_eq!(answer_to(b"versions", b"GET / HTTP/1.0"), None);
+}
+
 #[test]
 fn ports_stay_in_their_range() {
     for number in 0..1_000_u32 {
