@@ -3,17 +3,13 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE};
 use crate::handles::{Handle, Kind, make};
 use crate::nic::Nic;
-use crate::orders::{DescriptorHandler, Notifier, Orders, QueueHandler, Wanted};
+use crate::orders::{DescriptorHandler, Notifier, QueueHandler, Wanted};
 use crate::table;
 use cci_mem::mutex::lock;
 use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-
-/// Between two looks at an endpoint that has failed.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 impl Notifier {
     fn order(&self, nic: &Arc<Nic>, wanted: Wanted, context: *mut c_void) -> Answer {
@@ -48,6 +44,8 @@ impl Notifier {
 
 fn run(nic: &Arc<Nic>) {
     loop {
+        // Before the orders are read: a later one ends the wait.
+        let seen = nic.core.changes();
         let mut orders = lock(&nic.notifier.orders);
         while orders.wanted.is_empty() && !orders.is_over {
             orders = nic.notifier.ordered.wait(orders).unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +55,6 @@ fn run(nic: &Arc<Nic>) {
         }
         let wanted: Vec<_> = orders.wanted.iter().copied().collect();
         drop(orders);
-        let seen = nic.core.changes();
         // The first order of each queue gets its first completion.
         let served =
             wanted.iter().enumerate().find_map(|(at, (wanted, context))| Some((at, serve(nic, *wanted, *context)?)));
@@ -74,12 +71,8 @@ fn run(nic: &Arc<Nic>) {
             }
             None => {
                 nic.tell_faults();
-                // Nothing arrives at an endpoint that has failed, but a disconnect flushes queues.
-                if !nic.core.wait_change(seen) {
-                    let orders = lock(&nic.notifier.orders);
-                    let is_idle = |orders: &mut Orders| !orders.is_over && orders.wanted.len() <= wanted.len();
-                    drop(nic.notifier.ordered.wait_timeout_while(orders, AFTER_FAILURE, is_idle));
-                }
+                // An order counts as a change too.
+                nic.core.wait_change(seen);
             }
         }
     }

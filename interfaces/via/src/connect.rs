@@ -4,10 +4,10 @@ use crate::attributes::ViAttributes;
 use crate::clients::Clients;
 use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
-use crate::pending::{HANG_UP_LOOK, INVITED_LIMIT};
+use crate::pending::{HANG_UP_PERIOD, INVITED_LIMIT, Steps};
 use crate::question::Question;
 use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket};
-use crate::state::{Invitation, State, ViState};
+use crate::state::{Invitation, State, Vi, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
@@ -17,6 +17,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 const NOT_IDLE: Error = Error::State("the VI is not idle; disconnect it first");
+/// Another thread has disconnected the VI, and may have begun another connect.
+pub(crate) const DISCONNECTED: Error = Error::State("the VI has been disconnected meanwhile; connect it again");
 
 /// Which attribute of two VIs does not agree.
 pub(crate) fn agree(own: &ViAttributes, other: &ViAttributes) -> Result<(), Error> {
@@ -32,27 +34,60 @@ pub(crate) fn agree(own: &ViAttributes, other: &ViAttributes) -> Result<(), Erro
 }
 
 impl<T: Token> State<T> {
-    /// Ends a connect that has not succeeded. Receives stay posted.
-    pub(crate) fn abandon(&mut self, number: u32) {
-        let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) else { return };
+    /// The VI of a connect that has not ended.
+    pub(crate) fn pending(&mut self, number: u32, connect: u32) -> Option<&mut Vi<T>> {
+        let is_pending = |vi: &&mut Vi<T>| vi.state == ViState::ConnectPending && vi.connect == connect;
+        self.vis.get_mut(number).filter(is_pending)
+    }
+
+    /// What has become of a connect: the attributes of the peer's VI once it has succeeded, whether
+    /// or not the connection has broken since; `None` until it ends.
+    pub(crate) fn outcome(&self, number: u32, connect: u32) -> Result<Option<ViAttributes>, Error> {
+        let vi = self.vis.get(number).ok_or(NO_VI)?;
+        match vi.state {
+            _ if vi.connect != connect => Err(DISCONNECTED),
+            ViState::ConnectPending => Ok(None),
+            ViState::Connected | ViState::Error => Ok(vi.peer_attributes),
+            ViState::Idle => Err(Error::NotReachable),
+        }
+    }
+
+    /// Ends a connect that has not ended, for this reason. Receives stay posted.
+    pub(crate) fn abandon(&mut self, number: u32, connect: u32, why: Error) {
+        let Some(vi) = self.pending(number, connect) else { return };
         vi.state = ViState::Idle;
-        (vi.peer, vi.end_signal) = (None, None);
+        if !matches!(vi.steps, Steps::None) {
+            vi.steps = Steps::Failed(why);
+        }
+        vi.end_signal = None;
         vi.invitation = Invitation::None;
+        let ticket = vi.ticket.take();
         self.changes += 1;
-        if let Some(ticket) = vi.ticket.take() {
+        if let Some(ticket) = ticket {
             self.tickets.remove(&ticket);
         }
     }
 
     /// Takes an invitation back. Returns false if a client has come with its ticket, or if the
     /// connect has ended.
-    pub(crate) fn withdraw_ticket(&mut self, number: u32) -> bool {
-        let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) else { return false };
-        let is_unused = vi.ticket.is_some_and(|ticket| self.tickets.remove(&ticket).is_some());
-        if is_unused {
+    pub(crate) fn withdraw_ticket(&mut self, number: u32, connect: u32) -> bool {
+        let Some(ticket) = self.pending(number, connect).and_then(|vi| vi.ticket) else { return false };
+        let is_unused = self.tickets.remove(&ticket).is_some();
+        if let Some(vi) = self.pending(number, connect).filter(|_| is_unused) {
             (vi.ticket, vi.peer_attributes) = (None, None);
         }
         is_unused
+    }
+
+    /// Lets a client connect to a pending VI. Returns the ticket, and the attributes of the VI.
+    fn issue_ticket(&mut self, number: u32, connect: u32, asking: &Asking) -> Result<(u64, ViAttributes), Error> {
+        let ticket = fresh_ticket();
+        let vi = self.pending(number, connect).ok_or(DISCONNECTED)?;
+        (vi.ticket, vi.peer_attributes) = (Some(ticket), Some(asking.attributes));
+        vi.invitation = Invitation::None;
+        let attributes = vi.attributes;
+        self.tickets.insert(ticket, number);
+        Ok((ticket, attributes))
     }
 }
 
@@ -88,7 +123,8 @@ impl<T: Token> Core<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`], [`Error::Resource`], [`Error::Timeout`].
+    /// [`Error::Parameter`], [`Error::Resource`]; [`Error::Timeout`], also once the endpoint has
+    /// failed.
     pub fn listen(&self, local: &Address, limit: Option<Duration>) -> Result<Asking, Error> {
         self.check_local(local)?;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -98,9 +134,12 @@ impl<T: Token> Core<T> {
                 return Ok(asking);
             }
             // Peers of other VIs may need answers meanwhile.
-            self.with(|state| state.progress(self.endpoint()));
+            let has_failed = self.with(|state| {
+                state.progress(self.endpoint());
+                state.has_failed
+            });
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            if has_failed || left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
             self.driven.sleep_with(clients.descriptors().map(readable), left.into_iter().chain(clients.left()).min());
@@ -116,17 +155,14 @@ impl<T: Token> Core<T> {
     /// [`Error::Parameter`], [`Error::State`], or the attribute that differs. [`Error::Timeout`]:
     /// the client is gone.
     pub fn accept(&self, asking: &mut Asking, number: u32) -> Result<(), Error> {
-        self.invite(asking, number)?;
+        let connect = self.invite(asking, number)?;
         let deadline = Instant::now() + INVITED_LIMIT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let ended = self.wait(Some(left.min(HANG_UP_LOOK)), |state| {
-                match state.vis.get(number).map(|vi| vi.state) {
-                    Some(ViState::ConnectPending) => None,
-                    // Broken meanwhile: it was connected.
-                    Some(ViState::Connected | ViState::Error) => Some(Ok(())),
-                    Some(ViState::Idle) | None => Some(Err(Error::Timeout)),
-                }
+            let ended = self.wait(Some(left.min(HANG_UP_PERIOD)), |state| match state.outcome(number, connect) {
+                Ok(None) => None,
+                Ok(Some(_)) => Some(Ok(())),
+                Err(_) => Some(Err(Error::Timeout)),
             });
             if let Some(result) = ended {
                 return result;
@@ -134,51 +170,68 @@ impl<T: Token> Core<T> {
             // A client hangs up once it is connected too: it has followed the invitation by then.
             let is_gone = asking.is_gone();
             self.with(|state| {
-                if left.is_zero() || state.has_failed || (is_gone && state.withdraw_ticket(number)) {
+                if left.is_zero() || state.has_failed || (is_gone && state.withdraw_ticket(number, connect)) {
                     // Whatever still comes is turned away.
-                    state.abandon(number);
+                    state.abandon(number, connect, Error::Timeout);
                 }
             });
         }
     }
 
-    /// Makes progress until the connect of a VI has ended or its invitation has failed, whichever
-    /// thread takes that event, at most for `limit`.
-    pub(crate) fn wait_in_flight(&self, number: u32, limit: Option<Duration>) {
+    /// Makes progress until a connect has ended or its invitation has failed, whichever thread
+    /// takes that event, at most for `limit`.
+    pub(crate) fn wait_in_flight(&self, number: u32, connect: u32, limit: Option<Duration>) {
         self.wait(limit, |state| {
-            let vi = state.vis.get(number).filter(|vi| vi.state == ViState::ConnectPending);
+            let vi = state.pending(number, connect);
             vi.is_none_or(|vi| vi.invitation == Invitation::Failed).then_some(())
         });
     }
 
-    /// Sends a client the way to a VI, which expects it from now on.
-    pub(crate) fn invite(&self, asking: &mut Asking, number: u32) -> Result<(), Error> {
-        let ticket = fresh_ticket();
-        let attributes = self.with(|state| {
+    /// Whether the invitation of a connect has failed, once each time.
+    pub(crate) fn take_failed_invitation(&self, number: u32, connect: u32) -> bool {
+        self.with(|state| {
+            let vi = state.pending(number, connect).filter(|vi| vi.invitation == Invitation::Failed);
+            vi.map(|vi| vi.invitation = Invitation::None).is_some()
+        })
+    }
+
+    /// Sends a client the way to an idle VI, which expects it from now on. Returns the number of
+    /// that connect.
+    pub(crate) fn invite(&self, asking: &mut Asking, number: u32) -> Result<u32, Error> {
+        let (connect, issued) = self.with(|state| {
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
-            // A peer's VI is pending until another thread disconnects it.
-            if vi.state != (if asking.is_peer { ViState::ConnectPending } else { ViState::Idle }) {
+            if vi.state != ViState::Idle {
                 return Err(NOT_IDLE);
             }
             agree(&vi.attributes, &asking.attributes)?;
             if asking.is_gone() {
                 return Err(Error::Timeout);
             }
-            vi.state = ViState::ConnectPending;
-            vi.ticket = Some(ticket);
-            vi.peer_attributes = Some(asking.attributes);
-            state.tickets.insert(ticket, number);
-            Ok(vi.attributes)
+            let connect = vi.begin_connect();
+            Ok((connect, state.issue_ticket(number, connect, asking)?))
         })?;
-        let accept = Accept { ticket, attributes, uri: self.uri().to_owned() };
-        asking.answer(&Answer::Accept(accept)).map_err(|_| {
-            self.with(|state| {
-                if !(asking.is_peer && state.withdraw_ticket(number)) {
-                    state.abandon(number);
-                }
-            });
-            Error::Timeout
-        })
+        if !self.send_invitation(asking, issued) {
+            self.with(|state| state.abandon(number, connect, Error::Timeout));
+            return Err(Error::Timeout);
+        }
+        Ok(connect)
+    }
+
+    /// Sends a peer the way to a VI that listens. Returns false if the peer has hung up.
+    pub(crate) fn invite_peer(&self, asking: &mut Asking, number: u32, connect: u32) -> Result<bool, Error> {
+        if asking.is_gone() {
+            return Ok(false);
+        }
+        let issued = self.with(|state| state.issue_ticket(number, connect, asking))?;
+        let is_sent = self.send_invitation(asking, issued);
+        if !is_sent {
+            self.with(|state| state.withdraw_ticket(number, connect));
+        }
+        Ok(is_sent)
+    }
+
+    fn send_invitation(&self, asking: &mut Asking, (ticket, attributes): (u64, ViAttributes)) -> bool {
+        asking.answer(&Answer::Accept(Accept { ticket, attributes, uri: self.uri().to_owned() })).is_ok()
     }
 
     /// Rejects a client's question.
@@ -208,39 +261,45 @@ impl<T: Token> Core<T> {
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(Error::Parameter("a connect needs time; give a time limit above 0"));
         }
-        let own = self.begin_connect(number)?;
+        let (connect, own) = self.begin_connect(number)?;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut question = Question::new(remote, local, &own, false);
-        // After a success it is not pending any more.
-        self.ask(number, &mut question, deadline).inspect_err(|_| self.with(|state| state.abandon(number)))
+        self.ask(number, connect, &mut question, deadline).or_else(|why| self.end_connect(number, connect, why))
     }
 
-    /// An idle VI's attributes; it is pending from now on.
-    pub(crate) fn begin_connect(&self, number: u32) -> Result<ViAttributes, Error> {
+    /// Ends a connect for this reason, unless it has succeeded meanwhile: another thread may have
+    /// taken the event.
+    pub(crate) fn end_connect(&self, number: u32, connect: u32, why: Error) -> Result<ViAttributes, Error> {
+        self.with(|state| {
+            let outcome = state.outcome(number, connect);
+            state.abandon(number, connect, why);
+            outcome.ok().flatten().ok_or(why)
+        })
+    }
+
+    /// The number of a new connect, and the attributes of the VI, which was idle.
+    pub(crate) fn begin_connect(&self, number: u32) -> Result<(u32, ViAttributes), Error> {
         self.with(|state| {
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
             if vi.state != ViState::Idle {
                 return Err(NOT_IDLE);
             }
-            vi.state = ViState::ConnectPending;
-            vi.invitation = Invitation::None;
-            Ok(vi.attributes)
+            Ok((vi.begin_connect(), vi.attributes))
         })
     }
 
     /// Asks until an invitation has led to a connection. Returns the attributes of the peer's VI.
-    fn ask(&self, number: u32, question: &mut Question, deadline: Option<Instant>) -> Result<ViAttributes, Error> {
+    fn ask(
+        &self,
+        number: u32,
+        connect: u32,
+        question: &mut Question,
+        deadline: Option<Instant>,
+    ) -> Result<ViAttributes, Error> {
         loop {
             let (outcome, has_failed) = self.with(|state| {
                 state.progress(self.endpoint());
-                let vi = state.vis.get(number).ok_or(NO_VI)?;
-                let outcome = match vi.state {
-                    ViState::ConnectPending => None,
-                    // Broken meanwhile: it was connected.
-                    ViState::Connected | ViState::Error => vi.peer_attributes,
-                    ViState::Idle => return Err(Error::NotReachable),
-                };
-                Ok((outcome, state.has_failed))
+                Ok((state.outcome(number, connect)?, state.has_failed))
             })?;
             if let Some(attributes) = outcome {
                 return Ok(attributes);
@@ -249,11 +308,11 @@ impl<T: Token> Core<T> {
             if left.is_some_and(|left| left.is_zero()) || (has_failed && question.is_following()) {
                 return Err(question.late());
             }
-            self.go_on_asking(number, question, deadline)?;
+            self.go_on_asking(number, connect, question, deadline)?;
             let pause = question.left();
             let pause = left.map_or(pause, |left| left.min(pause));
             if question.is_following() {
-                self.wait_in_flight(number, Some(pause));
+                self.wait_in_flight(number, connect, Some(pause));
             } else {
                 // No event ends it. A disconnect by another thread is found after the pause, 1 s at
                 // most.
@@ -266,18 +325,15 @@ impl<T: Token> Core<T> {
     pub(crate) fn go_on_asking(
         &self,
         number: u32,
+        connect: u32,
         question: &mut Question,
         deadline: Option<Instant>,
     ) -> Result<(), Error> {
-        let has_failed = self.with(|state| {
-            let vi = state.vis.get_mut(number).filter(|vi| vi.invitation == Invitation::Failed);
-            vi.map(|vi| vi.invitation = Invitation::None).is_some()
-        });
-        if has_failed {
+        if self.take_failed_invitation(number, connect) {
             question.end_following();
         }
         while let Some(accept) = question.poll()? {
-            match self.follow(number, &accept, deadline) {
+            match self.follow(number, connect, &accept, deadline) {
                 Ok(()) => question.begin_following(),
                 Err(Error::NotReachable) => question.leave_out(),
                 Err(why) => return Err(why),
@@ -286,18 +342,25 @@ impl<T: Token> Core<T> {
         Ok(())
     }
 
-    /// Connects to where an invitation leads.
-    fn follow(&self, number: u32, accept: &Accept, deadline: Option<Instant>) -> Result<(), Error> {
+    /// Connects to where an invitation leads, unless another thread has taken the event that ends
+    /// the connect.
+    pub(crate) fn follow(
+        &self,
+        number: u32,
+        connect: u32,
+        accept: &Accept,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
         let left = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             left.max(Duration::from_millis(1))
         });
         self.with(|state| {
-            let vi = state.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending).ok_or(NO_VI)?;
+            let Some(vi) = state.pending(number, connect) else { return Ok(()) };
             let (ticket, earlier) = (wire::ticket(accept.ticket), vi.attempt);
             let context = vi.next_attempt(number);
-            let connect = Connect::to(&accept.uri).payload(&ticket).context(context).timeout(left);
-            self.endpoint().connect(&connect).map_err(|why| {
+            let request = Connect::to(&accept.uri).payload(&ticket).context(context).timeout(left);
+            self.endpoint().connect(&request).map_err(|why| {
                 vi.attempt = earlier;
                 match why {
                     ConnectError::NoBuffers | ConnectError::NoMemory => {

@@ -196,10 +196,13 @@ impl<T: Token> Core<T> {
         self.lock().changes
     }
 
-    /// Makes progress and sleeps until that count is another one. Returns false at once if the
-    /// endpoint has failed: what completes then does so in a call of this side.
-    pub fn wait_change(&self, seen: u64) -> bool {
-        self.wait(None, |state| (state.changes != seen).then_some(())).is_some()
+    /// Makes progress and sleeps until that count is another one. Nothing arrives at an endpoint
+    /// that has failed: then it sleeps until a call of this side changes something.
+    pub fn wait_change(&self, seen: u64) {
+        let mut has_changed = |state: &mut State<T>| (state.changes != seen).then_some(());
+        if self.wait(None, &mut has_changed).is_none() {
+            self.driven.wait_beside(None, || self.lock(), has_changed);
+        }
     }
 
     /// Counts a change, so that waits end.

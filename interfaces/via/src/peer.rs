@@ -2,10 +2,10 @@
 //! who listens; and by client and server, for programs that do not wait.
 
 use crate::attributes::ViAttributes;
-use crate::connect::agree;
+use crate::connect::{DISCONNECTED, agree};
 use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
-use crate::pending::{Invited, Listening, PeerConnect, Role};
+use crate::pending::{EndSignal, PeerConnect, PeerListener, Role, Steps, TicketHolder};
 use crate::question::{NO_DESCRIPTOR, Question};
 use crate::rendezvous::{Address, Answer, Asking};
 use crate::state::ViState;
@@ -16,10 +16,13 @@ use std::time::{Duration, Instant};
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What is to be slept for.
+/// What a step has led to.
 enum Progress {
     Connected(ViAttributes),
-    Waits,
+    /// It is to be slept for. Other threads leave the connect alone until it is put back.
+    Waits(Box<PeerConnect>),
+    /// Another thread goes on with the connect.
+    Elsewhere,
 }
 
 impl<T: Token> Core<T> {
@@ -42,22 +45,17 @@ impl<T: Token> Core<T> {
             return Err(Error::Parameter("both peers have one discriminator; choose two"));
         }
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        self.begin_connect(number)?;
+        let (connect, _) = self.begin_connect(number)?;
         let role = if local.discriminator < remote.discriminator {
-            let listening = self.listener(local).and_then(Listening::new);
-            listening.map(|(listening, signal)| (Role::Listens(listening), Some(signal)))
+            let listener = self.listener(local).and_then(PeerListener::new);
+            listener.map(|(listener, signal)| (Role::Listens(listener), Some(signal)))
         } else {
             Ok((Role::Asks { question: None, not_before: Instant::now() }, None))
         };
-        self.with(|state| {
-            let (role, end_signal) = role.inspect_err(|_| state.abandon(number))?;
-            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
-            vi.end_signal = end_signal;
-            let (local, remote) = (local.clone(), remote.clone());
-            vi.peer =
-                Some(Box::new(PeerConnect { local, remote, deadline, role, is_peer: true, late: Error::Timeout }));
-            Ok(())
-        })
+        let (role, end_signal) = role.or_else(|why| self.end_connect(number, connect, why).and(Err(why)))?;
+        let (local, remote) = (local.clone(), remote.clone());
+        let peer = PeerConnect { connect, local, remote, deadline, role, is_peer: true, late: Error::Timeout };
+        self.begin_steps(number, peer, end_signal)
     }
 
     /// Begins to connect an idle VI to whoever listens for the remote discriminator, within
@@ -69,11 +67,12 @@ impl<T: Token> Core<T> {
     pub fn begin_request(&self, number: u32, local: &Address, remote: &Address, limit: Duration) -> Result<(), Error> {
         local.check()?;
         remote.check()?;
-        self.begin_connect(number)?;
+        let (connect, _) = self.begin_connect(number)?;
         let deadline = Instant::now().checked_add(limit);
         let role = Role::Asks { question: None, not_before: Instant::now() };
         let (local, remote) = (local.clone(), remote.clone());
-        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false, late: Error::Timeout })
+        let peer = PeerConnect { connect, local, remote, deadline, role, is_peer: false, late: Error::Timeout };
+        self.begin_steps(number, peer, None)
     }
 
     /// Begins to accept a client with an idle VI; as [`Core::accept`], and [`Core::peer_done`] goes
@@ -83,133 +82,157 @@ impl<T: Token> Core<T> {
     ///
     /// As [`Core::accept`].
     pub fn begin_accept(&self, asking: &mut Asking, number: u32, limit: Duration) -> Result<(), Error> {
-        self.invite(asking, number)?;
+        let connect = self.invite(asking, number)?;
         let (deadline, role) = (Instant::now().checked_add(limit), Role::Connects);
         let (local, remote) = (asking.address.clone(), asking.address.clone());
-        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false, late: Error::Timeout })
+        let peer = PeerConnect { connect, local, remote, deadline, role, is_peer: false, late: Error::Timeout };
+        self.begin_steps(number, peer, None)
     }
 
-    fn wait_for_peer(&self, number: u32, peer: PeerConnect) -> Result<(), Error> {
-        self.with(|state| {
-            state.vis.get_mut(number).ok_or(NO_VI)?.peer = Some(Box::new(peer));
-            Ok(())
+    /// Gives a VI the connect that goes on step by step, unless another thread has ended it.
+    fn begin_steps(&self, number: u32, peer: PeerConnect, end_signal: Option<EndSignal>) -> Result<(), Error> {
+        self.with(|state| match state.pending(number, peer.connect) {
+            Some(vi) => {
+                (vi.steps, vi.end_signal) = (Steps::Ready(Box::new(peer)), end_signal);
+                Ok(())
+            }
+            // A client that is accepted may be connected by now.
+            None => match state.outcome(number, peer.connect) {
+                Ok(Some(_)) => Ok(()),
+                _ => Err(DISCONNECTED),
+            },
         })
     }
 
-    /// Goes on with a connect that has been begun; `None`: not yet. Returns the attributes of
-    /// the peer's VI.
+    /// Goes on with a connect that has been begun; `None`: not yet, also while another thread goes
+    /// on with it. Returns the attributes of the peer's VI.
     ///
     /// # Errors
     ///
-    /// [`Error::State`]: none is under way. Any other ends it: [`Error::Timeout`],
-    /// [`Error::NotReachable`], or the attribute that differs.
+    /// [`Error::State`]: none has been begun since the VI was disconnected. Any other has ended it:
+    /// [`Error::Timeout`], [`Error::NotReachable`], or the attribute that differs.
     pub fn peer_done(&self, number: u32) -> Result<Option<ViAttributes>, Error> {
-        Ok(match self.peer_step(number)? {
+        let connect = self.last_connect(number)?;
+        Ok(match self.peer_step(number, connect)? {
             Progress::Connected(attributes) => Some(attributes),
-            Progress::Waits => None,
+            Progress::Waits(peer) => {
+                self.put_back(number, peer);
+                None
+            }
+            Progress::Elsewhere => None,
         })
     }
 
-    /// As [`Core::peer_done`], and sleeps until the end.
+    /// As [`Core::peer_done`], and sleeps until the end. Several threads may wait for one VI.
     ///
     /// # Errors
     ///
     /// As [`Core::peer_done`].
     pub fn peer_wait(&self, number: u32) -> Result<ViAttributes, Error> {
+        let connect = self.last_connect(number)?;
         loop {
-            if let Progress::Connected(attributes) = self.peer_step(number)? {
-                return Ok(attributes);
+            match self.peer_step(number, connect)? {
+                Progress::Connected(attributes) => return Ok(attributes),
+                Progress::Waits(peer) if peer.is_in_flight() => {
+                    let left = peer.left();
+                    self.put_back(number, peer);
+                    self.wait_in_flight(number, connect, left);
+                }
+                Progress::Waits(peer) => {
+                    // No event ends it.
+                    self.driven.sleep_with(peer.descriptors().into_iter(), peer.left());
+                    self.put_back(number, peer);
+                }
+                Progress::Elsewhere => self.wait_for_steps(number, connect),
             }
-            let Some(peer) = self.with(|state| state.vis.get_mut(number).and_then(|vi| vi.peer.take())) else {
-                continue;
-            };
-            let left = peer.left();
-            if peer.is_in_flight() {
-                self.keep(number, peer);
-                self.wait_in_flight(number, left);
-                continue;
-            }
-            // No event ends it.
-            self.driven.sleep_with(peer.descriptors().into_iter(), left);
-            self.keep(number, peer);
         }
     }
 
-    fn keep(&self, number: u32, peer: Box<PeerConnect>) {
+    fn last_connect(&self, number: u32) -> Result<u32, Error> {
+        self.with(|state| state.vis.get(number).map(|vi| vi.connect).ok_or(NO_VI))
+    }
+
+    /// Lets other threads go on with a connect, unless it has ended.
+    fn put_back(&self, number: u32, peer: Box<PeerConnect>) {
         self.with(|state| {
-            let vi = state.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending);
-            // Another thread may have disconnected the VI, and begun again.
-            if let Some(vi) = vi.filter(|vi| vi.peer.is_none()) {
-                vi.peer = Some(peer);
+            let Some(vi) = state.pending(number, peer.connect) else { return };
+            if let Steps::Running { is_awaited } = std::mem::replace(&mut vi.steps, Steps::Ready(peer)) {
+                state.changes += u64::from(is_awaited);
             }
         });
     }
 
-    fn peer_step(&self, number: u32) -> Result<Progress, Error> {
+    /// Sleeps until no other thread goes on with a connect, or until it ends.
+    fn wait_for_steps(&self, number: u32, connect: u32) {
+        self.driven.wait_for(None, |state| match state.pending(number, connect).map(|vi| &mut vi.steps) {
+            Some(Steps::Running { is_awaited }) => {
+                *is_awaited = true;
+                None
+            }
+            _ => Some(()),
+        });
+    }
+
+    fn peer_step(&self, number: u32, connect: u32) -> Result<Progress, Error> {
+        const NONE: Error = Error::State("no connect with a peer is under way; request it first");
         let found = self.with(|state| {
-            let was_under_way = state.vis.get(number).ok_or(NO_VI)?.peer.is_some();
             state.progress(self.endpoint());
             let has_failed = state.has_failed;
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
-            match (vi.state, vi.peer_attributes) {
-                (ViState::Connected | ViState::Error, Some(attributes)) => {
-                    vi.peer = None;
-                    Ok(Err(attributes))
+            if vi.connect != connect {
+                return Err(DISCONNECTED);
+            }
+            if let (ViState::Connected | ViState::Error, Some(attributes)) = (vi.state, vi.peer_attributes) {
+                return Ok(Err(Progress::Connected(attributes)));
+            }
+            match std::mem::replace(&mut vi.steps, Steps::Running { is_awaited: false }) {
+                Steps::Ready(peer) => Ok(Ok((peer, vi.attributes, has_failed))),
+                steps => {
+                    vi.steps = steps;
+                    match vi.steps {
+                        Steps::Failed(why) => Err(why),
+                        Steps::None => Err(NONE),
+                        _ => Ok(Err(Progress::Elsewhere)),
+                    }
                 }
-                _ if was_under_way && vi.peer.is_none() => Err(Error::NotReachable),
-                _ => vi
-                    .peer
-                    .take()
-                    .map(|peer| Ok((peer, vi.attributes, has_failed)))
-                    .ok_or(Error::State("no connect with a peer is under way; request it first")),
             }
         })?;
         let (mut peer, attributes, has_failed) = match found {
             Ok(found) => found,
-            Err(attributes) => return Ok(Progress::Connected(attributes)),
+            Err(progress) => return Ok(progress),
         };
         let is_late = peer.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        let is_over = is_late || (has_failed && peer.is_in_flight());
-        let stepped = if is_over { Err(peer.late) } else { self.step(number, &mut peer, &attributes) };
+        // Nobody connects to an endpoint that has failed.
+        let stepped = if is_late || has_failed { Err(peer.late) } else { self.step(number, &mut peer, &attributes) };
         match stepped {
-            Ok(()) => {
-                self.keep(number, peer);
-                Ok(Progress::Waits)
-            }
-            Err(why) => {
-                self.with(|state| state.abandon(number));
-                Err(why)
-            }
+            Ok(()) => Ok(Progress::Waits(peer)),
+            Err(why) => self.end_connect(number, connect, why).map(Progress::Connected),
         }
     }
 
     fn step(&self, number: u32, peer: &mut PeerConnect, attributes: &ViAttributes) -> Result<(), Error> {
+        let connect = peer.connect;
         match &mut peer.role {
             Role::Connects => {}
-            Role::Listens(listening) => {
-                if let Some(invited) = &listening.invited {
-                    if !invited.is_in_vain() || !self.with(|state| state.withdraw_ticket(number)) {
+            Role::Listens(listener) => {
+                if let Some(holder) = &listener.holder {
+                    let is_over = self.take_failed_invitation(number, connect)
+                        || holder.is_in_vain() && self.with(|state| state.withdraw_ticket(number, connect));
+                    if !is_over {
                         return Ok(());
                     }
-                    listening.invited = None;
+                    listener.holder = None;
                 }
-                while let Some(mut asking) = listening.listener.poll() {
+                while let Some(mut asking) = listener.clients.poll() {
                     // Answers that nobody takes end nothing here.
                     if !asking.is_peer || asking.address.discriminator != peer.remote.discriminator {
                         let _ = asking.answer(&Answer::Other);
                     } else if let Err(why) = agree(attributes, &asking.attributes) {
                         let _ = asking.answer(&Answer::Mismatch(why));
                         return Err(why);
-                    } else if !asking.is_gone() {
-                        match self.invite(&mut asking, number) {
-                            Ok(()) => {
-                                listening.invited = Some(Invited::new(asking));
-                                break;
-                            }
-                            // It has hung up, and ends nothing here.
-                            Err(Error::Timeout) => {}
-                            Err(why) => return Err(why),
-                        }
+                    } else if self.invite_peer(&mut asking, number, connect)? {
+                        listener.holder = Some(TicketHolder::new(asking));
+                        break;
                     }
                 }
             }
@@ -219,7 +242,7 @@ impl<T: Token> Core<T> {
                 }
                 let asked =
                     question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, peer.is_peer));
-                match self.go_on_asking(number, asked, peer.deadline) {
+                match self.go_on_asking(number, connect, asked, peer.deadline) {
                     Ok(()) => peer.late = asked.late(),
                     Err(why)
                         if peer.is_peer
@@ -237,3 +260,6 @@ impl<T: Token> Core<T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! What comes from peers.
 
 use crate::attributes::Reliability;
-use crate::errors::{FaultCode, Status};
+use crate::errors::{Error, FaultCode, Status};
+use crate::pending::Steps;
 use crate::state::{Incoming, Invitation, PeerMemory, State, ViState, are_usable, check};
 use crate::task::Token;
 use crate::wire::{self, HEADER, Header};
@@ -49,8 +50,9 @@ impl<T: Token> State<T> {
                     let _ = request.reject();
                     return;
                 };
-                if request.accept(vi.next_attempt(number)).is_err() {
-                    self.abandon(number);
+                let context = vi.next_attempt(number);
+                if request.accept(context).is_err() {
+                    self.not_opened(context);
                 }
             }
             Event::Connected(at) => self.opened(endpoint, at.context(), at.connection()),
@@ -72,13 +74,18 @@ impl<T: Token> State<T> {
         }
     }
 
-    fn not_opened(&mut self, context: u64) {
-        let Some(vi) = self.vis.get_mut(context as u32).filter(|vi| vi.is_current(context)) else { return };
-        if vi.state == ViState::ConnectPending && vi.invitation != Invitation::None {
-            vi.invitation = Invitation::Failed;
+    /// A connect has not led to a connection.
+    pub(crate) fn not_opened(&mut self, context: u64) {
+        let number = context as u32;
+        let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.is_current(context)) else { return };
+        // One that asks, or listens, goes on.
+        let goes_on = vi.invitation != Invitation::None || vi.end_signal.is_some();
+        if vi.state == ViState::ConnectPending && goes_on {
+            (vi.invitation, vi.ticket) = (Invitation::Failed, None);
             self.changes += 1;
         } else {
-            self.abandon(context as u32);
+            let connect = vi.connect;
+            self.abandon(number, connect, Error::NotReachable);
         }
     }
 
@@ -91,6 +98,7 @@ impl<T: Token> State<T> {
                 vi.connection = Some(connection);
                 vi.state = ViState::Connected;
                 (vi.ticket, vi.end_signal) = (None, None);
+                vi.steps = Steps::None;
                 vi.invitation = Invitation::None;
                 self.changes += 1;
             }

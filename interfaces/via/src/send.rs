@@ -380,10 +380,10 @@ impl<T: Token> State<T> {
                 self.report(FaultCode::ConnectionLost, Some(number), None);
                 self.close(endpoint, number, ViState::Error, Status::TRANSPORT);
             }
-            ViState::ConnectPending => self.abandon(number),
             // What it still has open must not touch memory any more.
             ViState::Error => self.close(endpoint, number, ViState::Error, Status::TRANSPORT),
-            ViState::Idle => {}
+            // A pending one has no connection that could be lost.
+            ViState::Idle | ViState::ConnectPending => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::attributes::{Access, MAX_OBJECTS, Tag, ViAttributes};
 use crate::errors::{Fault, FaultCode, Status};
-use crate::pending::{EndSignal, PeerConnect};
+use crate::pending::{EndSignal, Steps};
 use crate::task::{Completion, Entry, Segment, Task, Token, WorkQueue};
 use cci::{Connection, Endpoint, Memory, Registration, RmaHandle};
 use std::collections::{HashMap, VecDeque};
@@ -134,12 +134,12 @@ pub(crate) struct Incoming {
     pub(crate) is_dropped: bool,
 }
 
-/// The way to a server that a client's question has found.
+/// The invitation that a connect follows; or that a listening peer has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invitation {
     None,
     Followed,
-    /// It leads nowhere: the question goes on.
+    /// It has led to no connection: the question, or the listening, goes on.
     Failed,
 }
 
@@ -163,15 +163,17 @@ pub(crate) struct Vi<T> {
     /// Handles of the peer.
     pub(crate) peer_memory: Vec<PeerMemory>,
     pub(crate) asked: Option<u32>,
-    /// What a connect expects; and a connect in the peer-to-peer model.
+    /// What a connect expects; and a connect step by step.
     pub(crate) ticket: Option<u64>,
-    pub(crate) peer: Option<Box<PeerConnect>>,
+    pub(crate) steps: Steps,
     /// While a peer is listened for: dropped when that ends.
     pub(crate) end_signal: Option<EndSignal>,
     pub(crate) peer_attributes: Option<ViAttributes>,
     pub(crate) invitation: Invitation,
-    /// Counts connects, so that the end of an earlier one is told apart.
+    /// Counts what may end a connect, so that the end of an earlier one is told apart.
     pub(crate) attempt: u32,
+    /// The count at the begin of the last connect, which tells it from earlier ones.
+    pub(crate) connect: u32,
 }
 
 impl<T> Vi<T> {
@@ -179,6 +181,16 @@ impl<T> Vi<T> {
     pub(crate) fn next_attempt(&mut self, number: u32) -> u64 {
         self.attempt = self.attempt.wrapping_add(1);
         u64::from(self.attempt) << 32 | u64::from(number)
+    }
+
+    /// Begins a connect. Returns its number.
+    pub(crate) fn begin_connect(&mut self) -> u32 {
+        self.state = ViState::ConnectPending;
+        self.invitation = Invitation::None;
+        self.steps = Steps::None;
+        self.attempt = self.attempt.wrapping_add(1);
+        self.connect = self.attempt;
+        self.connect
     }
 
     /// Whether a context is that of the last connect.
@@ -203,11 +215,12 @@ impl<T> Vi<T> {
             peer_memory: Vec::new(),
             asked: None,
             ticket: None,
-            peer: None,
+            steps: Steps::None,
             end_signal: None,
             peer_attributes: None,
             invitation: Invitation::None,
             attempt: 0,
+            connect: 0,
         }
     }
 }
@@ -364,7 +377,7 @@ impl<T: Token> State<T> {
         let still = end_grants(ended);
         self.ending.extend(still);
         let Some(vi) = self.vis.get_mut(number) else { return };
-        (vi.peer, vi.end_signal) = (None, None);
+        (vi.steps, vi.end_signal) = (Steps::None, None);
         if let Some(ticket) = vi.ticket.take() {
             self.tickets.remove(&ticket);
         }

@@ -29,18 +29,47 @@ fn vi(core: &Core<Nothing>) -> u32 {
     core.create_vi(&ViAttributes { tag, ..attributes(Reliability::Delivery) }, None, None).expect("a VI")
 }
 
+/// A thread that takes the events of a NIC. A panic beside it ends it too.
+struct Waiter<'a> {
+    core: &'a Core<Nothing>,
+    is_over: AtomicBool,
+}
+
+impl<'a> Waiter<'a> {
+    fn new(core: &'a Core<Nothing>) -> Self {
+        Self { core, is_over: AtomicBool::new(false) }
+    }
+
+    fn run(&self) {
+        loop {
+            let seen = self.core.changes();
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            self.core.wait_change(seen);
+        }
+    }
+}
+
+/// Ends a waiter when it is dropped.
+struct EndsWaiter<'a>(&'a Waiter<'a>);
+
+impl Drop for EndsWaiter<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+        self.0.core.nudge();
+    }
+}
+
 /// An event of a NIC wakes all of its threads that sleep on the descriptors, and one takes it. The
 /// connect ends for the others too, and not when its time is over.
 fn peers_connect_beside_another_wait(transport: &str, busy_listens: bool) {
     let (busy, quiet) = (core(transport), core(transport));
     let (mine, its) = (vi(&busy), vi(&quiet));
-    let is_over = AtomicBool::new(false);
+    let waiter = Waiter::new(&busy);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                busy.wait_change(busy.changes());
-            }
-        });
+        scope.spawn(|| waiter.run());
+        let _ends = EndsWaiter(&waiter);
         let (mut slowest, mut late) = (Duration::ZERO, 0);
         for _ in 0..ROUNDS {
             // The smaller discriminator listens.
@@ -63,8 +92,6 @@ fn peers_connect_beside_another_wait(transport: &str, busy_listens: bool) {
             busy.disconnect(mine).expect("a VI");
             quiet.disconnect(its).expect("a VI");
         }
-        is_over.store(true, Ordering::Relaxed);
-        busy.nudge();
         assert!(slowest < LIMIT / 2 && late <= MOST_LATE, "{transport}: {late} connects were found late, {slowest:?}");
     });
 }
@@ -105,4 +132,57 @@ fn the_wait_of_a_peer_ends_when_another_thread_disconnects() {
         });
         assert!(begun.elapsed() < LIMIT / 2, "{:?} until the wait has ended", begun.elapsed());
     }
+}
+
+#[test]
+#[should_panic(expected = "a scoped thread panicked")]
+fn a_panic_ends_the_waiter_beside_it() {
+    let core = core("sm");
+    let waiter = Waiter::new(&core);
+    std::thread::scope(|scope| {
+        scope.spawn(|| waiter.run());
+        scope.spawn(|| {
+            let _ends = EndsWaiter(&waiter);
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+    });
+}
+
+/// Two threads wait for one VI, and a third one asks whether it is connected.
+#[test]
+fn several_threads_wait_for_one_connect_of_peers() {
+    for listens in [true, false] {
+        let (one, other) = (core("sm"), core("sm"));
+        let (small, great) = (discriminator("a"), discriminator("z"));
+        let (own, remote) = if listens { (small, great) } else { (great, small) };
+        let (own, remote) = (Address::new(one.host(), &own), Address::new(other.host(), &remote));
+        let (mine, its) = (vi(&one), vi(&other));
+        one.peer_request(mine, &own, &remote, Some(LIMIT)).expect("addresses");
+        std::thread::scope(|scope| {
+            let waiting = [(); 2].map(|()| scope.spawn(|| one.peer_wait(mine)));
+            for _ in 0..1_000 {
+                assert_eq!(one.peer_done(mine), Ok(None));
+            }
+            other.peer_request(its, &remote, &own, Some(LIMIT)).expect("addresses");
+            let begun = Instant::now();
+            other.peer_wait(its).expect("a peer");
+            for waits in waiting {
+                waits.join().expect("a thread").expect("a peer");
+            }
+            assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
+        });
+    }
+}
+
+#[test]
+fn the_end_of_one_wait_for_peers_is_that_of_the_other() {
+    const SHORT: Duration = Duration::from_millis(200);
+    let core = core("sm");
+    let (own, remote) = (Address::new(core.host(), &discriminator("a")), Address::new(core.host(), b"z"));
+    let mine = vi(&core);
+    core.peer_request(mine, &own, &remote, Some(SHORT)).expect("a port");
+    std::thread::scope(|scope| {
+        let waiting = [(); 2].map(|()| scope.spawn(|| core.peer_wait(mine)));
+        assert_eq!(waiting.map(|waits| waits.join().expect("a thread").err()), [Some(Error::Timeout); 2]);
+    });
 }
