@@ -99,6 +99,11 @@ fn a_thread_that_is_cancelled_ends_its_calls_first() {
 }
 
 #[test]
+fn clients_that_hang_up_keep_no_descriptor_of_their_server() {
+    assert_eq!(run("hang_ups.c", &[], &TRANSPORTS), ["hung up\n"; 4]);
+}
+
+#[test]
 fn it_fails_as_documented() {
     assert_eq!(run("failures.c", &[], &TRANSPORTS), ["fails well\n"; 4]);
 }
