@@ -6,6 +6,7 @@ use crate::handles::{Handle, Kind, make};
 use crate::layout::{ErrorDescriptor, host_bytes};
 use crate::orders::Notifier;
 use cci::Context;
+use cci_mem::boundary::uncancelled;
 use cci_mem::mutex::lock;
 use cci_via::engine::Core;
 use cci_via::{Asking, Error, FaultCode};
@@ -33,10 +34,14 @@ pub(crate) struct Nic {
     pub(crate) has_names: Mutex<bool>,
 }
 
-/// Calls an error handler.
+/// Calls an error handler. It prints, as a rule, and a thread that is cancelled there would unwind
+/// through the library.
+#[cold]
 pub(crate) fn tell((handler, context): Told, descriptor: &mut ErrorDescriptor) {
-    // SAFETY: the program's function, called without any lock.
-    unsafe { handler(std::ptr::with_exposed_provenance_mut(context), std::ptr::from_mut(descriptor)) };
+    uncancelled(|| {
+        // SAFETY: the program's function, called without any lock.
+        unsafe { handler(std::ptr::with_exposed_provenance_mut(context), std::ptr::from_mut(descriptor)) };
+    });
 }
 
 impl Nic {
