@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, MX_ERRORS_ARE_FATAL, Refusal, text_of};
 use crate::registry::{End, Registry, registry};
-use cci_mem::boundary::caught;
+use cci_mem::boundary::{caught, uncancelled};
 use cci_mx::Error;
 use std::ffi::{CString, c_uint};
 use std::sync::Arc;
@@ -22,6 +22,9 @@ fn report(call: &str, end: Option<&Arc<End>>, code: u32) -> c_uint {
     let own = end.and_then(|end| end.handler);
     let handler = own.or_else(|| registry().ok().map(Registry::handler)).unwrap_or(MX_ERRORS_ARE_FATAL);
     let text = CString::new(format!("{call}: {}", text_of(code).to_string_lossy())).unwrap_or_default();
-    // SAFETY: a handler of the program, or one of those below; the text lives until it returns.
-    unsafe { handler(text.as_ptr().cast_mut(), code) }
+    // It prints, as a rule, and a thread that is cancelled there would unwind through the library.
+    uncancelled(|| {
+        // SAFETY: a handler of the program, or one of the library; the text lives until it returns.
+        unsafe { handler(text.as_ptr().cast_mut(), code) }
+    })
 }

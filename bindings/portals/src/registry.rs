@@ -1,6 +1,7 @@
 //! What a process has: whether it is initialised, its interfaces, handlers, ranks.
 
 use cci_job::Job;
+use cci_mem::boundary::uncancelled;
 use cci_mem::fork::PerProcess;
 use cci_mem::mutex::{read, write};
 use cci_portals::{Error, Handle, Interface};
@@ -97,8 +98,11 @@ impl Registry {
             drop(handlers);
             if let Some(handler) = handler {
                 let mut event = CEvent::from(event);
-                // SAFETY: the program's function, called without any lock.
-                unsafe { handler(&raw mut event) };
+                // A thread that is cancelled there would unwind through the library.
+                uncancelled(|| {
+                    // SAFETY: the program's function, called without any lock.
+                    unsafe { handler(&raw mut event) };
+                });
             }
         }
     }

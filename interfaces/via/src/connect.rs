@@ -305,7 +305,7 @@ impl<T: Token> Core<T> {
                 return Ok(attributes);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) || (has_failed && question.is_following()) {
+            if has_failed || left.is_some_and(|left| left.is_zero()) {
                 return Err(question.late());
             }
             self.go_on_asking(number, connect, question, deadline)?;

@@ -6,6 +6,7 @@ use crate::liars::{attributes, name};
 use crate::rendezvous::Accept;
 use crate::state::{Invitation, State};
 use crate::task::Completion;
+use cci_conformance::process::thread_time;
 use cci_conformance::{LIMIT, device_of};
 
 /// Nothing is posted.
@@ -208,14 +209,15 @@ fn a_wait_for_a_change_sleeps_at_a_failed_endpoint_until_a_call_changes_somethin
     let seen = side.core.changes();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let before = switches();
+            let (before, busy) = (switches(), thread_time());
             side.core.wait_change(seen);
-            switches() - before
+            (switches() - before, thread_time().saturating_sub(busy))
         });
         std::thread::sleep(PERIOD);
         assert!(!waiting.is_finished(), "nothing has changed");
         side.core.disconnect(side.vi).expect("a VI");
-        let switches = waiting.join().expect("a thread");
+        let (switches, busy) = waiting.join().expect("a thread");
+        assert!(busy < PERIOD / 10, "{busy:?}");
         // One that looks every 100 ms has 10.
         assert!(switches < 8, "it slept {switches} times in {PERIOD:?}");
     });
