@@ -1,7 +1,7 @@
 //! The boundary that no panic crosses.
 
-use crate::answer::{Answer, MX_ERRORS_ARE_FATAL, Refusal, text_of};
-use crate::registry::{End, Registry, registry};
+use crate::answer::{Answer, Refusal, text_of};
+use crate::registry::{End, error_handler};
 use cci_mem::boundary::{caught, uncancelled};
 use cci_mx::Error;
 use std::ffi::{CString, c_uint};
@@ -19,8 +19,7 @@ pub(crate) fn answer(call: &str, end: Option<&Arc<End>>, act: impl FnOnce() -> A
 #[cold]
 #[inline(never)]
 fn report(call: &str, end: Option<&Arc<End>>, code: u32) -> c_uint {
-    let own = end.and_then(|end| end.handler);
-    let handler = own.or_else(|| registry().ok().map(Registry::handler)).unwrap_or(MX_ERRORS_ARE_FATAL);
+    let handler = end.and_then(|end| end.handler).unwrap_or_else(error_handler);
     let text = CString::new(format!("{call}: {}", text_of(code).to_string_lossy())).unwrap_or_default();
     // It prints, as a rule, and a thread that is cancelled there would unwind through the library.
     uncancelled(|| {

@@ -2,10 +2,11 @@
 
 use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, ErrorHandler, NULL, Refusal, handler_of};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus, segments};
-use crate::registry::{End, Handle, Membership, lock, registry};
+use crate::registry::{self, End, Handle, Membership, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;
 use cci_mem::arguments::{In, Out, Variable};
+use cci_mem::boundary::uncancelled;
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_mx::{Endpoint, Error, Match, NotOpened, Options, Place, Request, Status, Unexpected};
 use cci_peers::{NoDevice, device_beneath};
@@ -42,7 +43,7 @@ pub(crate) fn finalize() -> Answer {
 }
 
 pub(crate) fn set_error_handler(handler: Option<ErrorHandler>) -> Answer {
-    registry()?.set_handler(handler_of(handler));
+    registry::set_error_handler(handler_of(handler));
     Ok(())
 }
 
@@ -369,9 +370,12 @@ pub(crate) fn on_unexpected(end: &Arc<End>, handler: Option<UnexpectedHandler>, 
         move |message: &Unexpected<'_>| {
             let data = message.data.map_or(std::ptr::null_mut(), |data| data.as_ptr().cast_mut().cast());
             let context = std::ptr::with_exposed_provenance_mut(context);
-            // SAFETY: the program's function, called without any lock; the bytes stay until it
-            // returns.
-            let answer = unsafe { handler(context, message.source.into(), message.bits, message.length, data) };
+            // A thread that is cancelled there would unwind through the library.
+            let answer = uncancelled(|| {
+                // SAFETY: the program's function, called without any lock; the bytes stay until it
+                // returns.
+                unsafe { handler(context, message.source.into(), message.bits, message.length, data) }
+            });
             if answer == 1 { cci_mx::Answer::Finished } else { cci_mx::Answer::Continue }
         }
     });

@@ -4,7 +4,7 @@ use crate::answer::{ErrorHandler, MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal}
 use crate::layout::CSegment;
 use cci_job::Job;
 use cci_mem::fork::{Mark, PerProcess};
-use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cci_mx::{Address, Endpoint, Error, Request};
 use cci_slab::Slab;
 use std::cell::RefCell;
@@ -82,7 +82,6 @@ fn handle_of(key: u64) -> Handle {
 pub(crate) struct Registry {
     is_initialised: AtomicBool,
     ends: RwLock<Ends>,
-    handler: RwLock<Option<ErrorHandler>>,
     /// The program's own, by address.
     pub(crate) contexts: RwLock<HashMap<Address, usize>>,
     /// The NIC of this host, once it is known.
@@ -114,6 +113,23 @@ pub(crate) fn registry() -> Result<&'static Registry, Refusal> {
     marked().map(|(_, registry)| registry)
 }
 
+/// The program's error handler. A forked child has it too: its first call may be one that is
+/// refused. Null: the default one.
+static HANDLER: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+
+pub(crate) fn error_handler() -> ErrorHandler {
+    let handler = HANDLER.load(Ordering::Acquire);
+    if handler.is_null() {
+        return MX_ERRORS_ARE_FATAL;
+    }
+    // SAFETY: it is one that `set_error_handler` was given.
+    unsafe { std::mem::transmute::<*mut (), ErrorHandler>(handler) }
+}
+
+pub(crate) fn set_error_handler(handler: ErrorHandler) {
+    HANDLER.store(handler as *mut (), Ordering::Release);
+}
+
 /// A lock whose holder never leaves a mess.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -135,14 +151,6 @@ impl Registry {
     pub(crate) fn set_initialised(&self, is_initialised: bool) -> bool {
         // As `check`.
         self.is_initialised.swap(is_initialised, Ordering::Relaxed) != is_initialised
-    }
-
-    pub(crate) fn handler(&self) -> ErrorHandler {
-        self.handler.read().unwrap_or_else(PoisonError::into_inner).unwrap_or(MX_ERRORS_ARE_FATAL)
-    }
-
-    pub(crate) fn set_handler(&self, handler: ErrorHandler) {
-        *self.handler.write().unwrap_or_else(PoisonError::into_inner) = Some(handler);
     }
 
     /// Enters an endpoint; `None`: there are 255.

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, WRONG};
 use crate::flags::{self, has};
 use crate::registry::Handle;
+use cci_mem::boundary::uncancelled;
 use cci_sci::{Reason, SegmentEvent, Then};
 use std::ffi::{c_uint, c_void};
 
@@ -37,8 +38,9 @@ pub(crate) fn callback<F>(flags: c_uint, function: Function<F>, arg: *mut c_void
     }
 }
 
-fn then(answer: CThen) -> Then {
-    if answer == 1 { Then::Cancel } else { Then::Continue }
+/// Calls one. A thread that is cancelled there would unwind through the library.
+fn then(call: impl FnOnce() -> CThen) -> Then {
+    if uncancelled(call) == 1 { Then::Cancel } else { Then::Continue }
 }
 
 impl<F> Callback<F> {
@@ -54,21 +56,21 @@ fn handle(name: usize) -> Handle {
 impl Callback<LocalCallback> {
     pub(crate) fn call(&self, name: usize, event: SegmentEvent) -> Then {
         // SAFETY: any thread may call it for events of its object, which lives, with its argument.
-        then(unsafe { self.0(self.arg(), handle(name), event.reason as c_uint, event.node, 0, 0) })
+        then(|| unsafe { self.0(self.arg(), handle(name), event.reason as c_uint, event.node, 0, 0) })
     }
 }
 
 impl Callback<RemoteCallback> {
     pub(crate) fn call(&self, name: usize, reason: Reason, code: c_uint) -> Then {
         // SAFETY: any thread may call it for events of its object, which lives, with its argument.
-        then(unsafe { self.0(self.arg(), handle(name), reason as c_uint, code) })
+        then(|| unsafe { self.0(self.arg(), handle(name), reason as c_uint, code) })
     }
 }
 
 impl Callback<CodeCallback> {
     pub(crate) fn call(&self, name: usize, code: c_uint) -> Then {
         // SAFETY: any thread may call it for events of its object, which lives, with its argument.
-        then(unsafe { self.0(self.arg(), handle(name), code) })
+        then(|| unsafe { self.0(self.arg(), handle(name), code) })
     }
 }
 
@@ -76,6 +78,6 @@ impl Callback<DataCallback> {
     pub(crate) fn call(&self, name: usize, bytes: &mut [u8]) -> Then {
         // SAFETY: any thread may call it for events of its object, which lives, with its argument;
         // the bytes are there until it returns.
-        then(unsafe { self.0(self.arg(), handle(name), bytes.as_mut_ptr().cast(), bytes.len() as c_uint, 0) })
+        then(|| unsafe { self.0(self.arg(), handle(name), bytes.as_mut_ptr().cast(), bytes.len() as c_uint, 0) })
     }
 }

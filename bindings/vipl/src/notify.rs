@@ -5,6 +5,7 @@ use crate::handles::{Handle, Kind, make};
 use crate::nic::Nic;
 use crate::orders::{DescriptorHandler, Notifier, QueueHandler, Wanted};
 use crate::table;
+use cci_mem::boundary::uncancelled;
 use cci_mem::mutex::lock;
 use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
@@ -86,16 +87,20 @@ fn serve(nic: &Arc<Nic>, wanted: Wanted, context: usize) -> Option<Box<dyn FnOnc
         Wanted::Descriptor { vi, is_receive, handler } => match nic.core.take(vi, is_receive) {
             Ok(Taken::Done(_, token)) => Some(Box::new(move || {
                 let descriptor = std::ptr::with_exposed_provenance_mut(token.0);
-                // SAFETY: the program's function, called without any lock.
-                unsafe { handler(context, own, make(Kind::Vi, number, vi), descriptor) }
+                uncancelled(|| {
+                    // SAFETY: the program's function, called without any lock.
+                    unsafe { handler(context, own, make(Kind::Vi, number, vi), descriptor) }
+                });
             })),
             Ok(_) => None,
             Err(_) => Some(Box::new(|| {})),
         },
         Wanted::Entry { queue, handler } => match nic.core.take_entry(queue) {
             Ok(Some((vi, is_receive))) => Some(Box::new(move || {
-                // SAFETY: the program's function, called without any lock.
-                unsafe { handler(context, own, make(Kind::Vi, number, vi), is_receive.into()) }
+                uncancelled(|| {
+                    // SAFETY: the program's function, called without any lock.
+                    unsafe { handler(context, own, make(Kind::Vi, number, vi), is_receive.into()) }
+                });
             })),
             Ok(None) => None,
             Err(_) => Some(Box::new(|| {})),

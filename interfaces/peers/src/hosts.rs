@@ -3,10 +3,14 @@
 use crate::directory::{Directory, Found};
 use crate::name::Name;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, Status};
+use cci_mem::sync::{AtomicU32, Ordering};
 use std::net::Ipv4Addr;
 
 /// How many numbers are tried for one that is free.
 const TRIES: u32 = 256;
+
+/// Numbers that this process has been given, or passed over. Publishes nothing.
+static GIVEN: AtomicU32 = AtomicU32::new(0);
 
 /// The numbers of an interface: number `n` of a host is at the port `first + n` where services are
 /// ports, and at a service of the host elsewhere. The name of a peer is
@@ -84,11 +88,14 @@ impl HostNumbers {
             }
             Some(number) => (self.open_at(&device, options, number)?, number),
             None => {
-                let begin = std::process::id() % self.count;
-                let tried = (0..TRIES.min(self.count)).map(|step| (begin + step) % self.count);
+                // Behind what this process has been given already: who tries a number in use waits
+                // for it, since a forked child may hold it for a moment.
+                let begin = std::process::id().wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % self.count;
                 let mut found = None;
-                for number in tried {
+                for step in 0..TRIES.min(self.count) {
+                    let number = (begin + step) % self.count;
                     if let Some(endpoint) = self.open_at(&device, options, number)? {
+                        GIVEN.fetch_add(step, Ordering::Relaxed);
                         found = Some((endpoint, number));
                         break;
                     }
@@ -239,6 +246,16 @@ mod tests {
     use super::*;
 
     const NUMBERS: HostNumbers = HostNumbers::new(10_240, 12_288, 7);
+
+    /// Each try of a number in use would wait 50 ms.
+    #[test]
+    fn a_process_is_given_another_number_each_time() {
+        const FEW: HostNumbers = HostNumbers::new(22_000, 512, 8);
+        let device = cci_conformance::device_of("sm", &[]);
+        let open = || FEW.open(&device, &EndpointOptions::new(), None).expect("a number").number;
+        let numbers: std::collections::HashSet<u32> = (0..8).map(|_| open()).collect();
+        assert_eq!(numbers.len(), 8, "each endpoint is closed before the next one is opened");
+    }
 
     #[test]
     fn a_partner_is_found_where_this_side_would_be() {

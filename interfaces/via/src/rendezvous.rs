@@ -215,13 +215,9 @@ impl Asking {
         &self.address
     }
 
-    /// Whether the client has given up.
+    /// Whether the client has given up, or says more than its question: no client does.
     pub(crate) fn is_gone(&self) -> bool {
-        match self.stream.peek(&mut [0]) {
-            Ok(0) => true,
-            Ok(_) => false,
-            Err(why) => why.kind() != ErrorKind::WouldBlock,
-        }
+        self.stream.peek(&mut [0]).map_or_else(|why| why.kind() != ErrorKind::WouldBlock, |_| true)
     }
 
     pub(crate) fn answer(&mut self, answer: &Answer) -> std::io::Result<()> {

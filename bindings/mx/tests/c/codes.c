@@ -378,6 +378,8 @@ static void of_handlers(void) {
     CHECK(child >= 0);
     if (child == 0) {
         dup2(ends[1], 2);
+        /* It has the handler of its parent. */
+        mx_set_error_handler(NULL);
         mx_progress(a);
         _exit(0);
     }

@@ -19,10 +19,8 @@ static void fork_one(mx_request_t request) {
     int ended;
 
     if (child == 0) {
-        int code;
-
-        mx_set_error_handler(MX_ERRORS_RETURN);
-        code = mx_test(endpoint, &request, &status, &result);
+        /* The error handler of the parent is the child's too. */
+        int code = mx_test(endpoint, &request, &status, &result);
 
         /* Ends as programs do: what the library has of the parent is not ended with it. */
         exit(code == MX_NOT_INITIALIZED && mx_finalize() == MX_NOT_INITIALIZED ? 0 : 1);

@@ -24,19 +24,40 @@ fn a_client_has_an_address_for_which_programs_have_room() {
     }
 }
 
+/// The first question that comes to a listener.
+fn next_question(listener: &mut Listener) -> Asking {
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < cci_conformance::LIMIT, "no question");
+        if let Some(asking) = listener.poll() {
+            return asking;
+        }
+    }
+}
+
 #[test]
 fn a_client_has_a_host_of_the_family_of_the_nic() {
     let mut listener = Listener::bind(IpAddr::from([127, 0, 0, 1]), b"server").expect("a port");
     let mut client = TcpStream::connect(listener.socket.local_addr().expect("bound")).expect("a connection");
     write_frame(&mut client, &ask("2001:db8::7", b"client")).expect("sent");
-    let begun = Instant::now();
-    let asking = loop {
-        assert!(begun.elapsed() < cci_conformance::LIMIT, "no question");
-        if let Some(asking) = listener.poll() {
-            break asking;
-        }
-    };
+    let asking = next_question(&mut listener);
     assert_eq!(asking.address(), &Address::new(IpAddr::from([127, 0, 0, 1]), b"client"));
+}
+
+/// Its end behind that would not be seen.
+#[test]
+fn a_client_that_says_more_than_its_question_is_gone() {
+    let mut listener = Listener::bind(IpAddr::from([127, 0, 0, 1]), b"server").expect("a port");
+    let mut client = TcpStream::connect(listener.socket.local_addr().expect("bound")).expect("a connection");
+    write_frame(&mut client, &ask("::1", b"client")).expect("sent");
+    let asking = next_question(&mut listener);
+    assert!(!asking.is_gone());
+    write_frame(&mut client, b"x").expect("sent");
+    let begun = Instant::now();
+    while !asking.is_gone() {
+        assert!(begun.elapsed() < cci_conformance::LIMIT, "not gone");
+        std::thread::yield_now();
+    }
 }
 
 /// What a listener answers to a frame; none: it closes the stream without a word.
