@@ -3,8 +3,8 @@
 //! The slots of an endpoint live here: a pointer to an event of an endpoint that is gone still
 //! points to a slot, which reads as all zeroes or as a slot of a later endpoint.
 
-#[cfg(not(miri))]
 use crate::mutex::lock;
+#[cfg(not(miri))]
 use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::sync::Mutex;
