@@ -1,0 +1,1 @@
+//! Secrets, their files, and where they are found.
