@@ -236,7 +236,7 @@ pub fn clear(bytes: &mut [u8]) {
 #[inline(never)]
 pub fn on_clean_stack<R>(compute: impl FnOnce() -> R) -> R {
     let result = below(compute);
-    overwrite::<STACK>();
+    overwrite_stack::<STACK>();
     result
 }
 
@@ -246,18 +246,13 @@ fn below<R>(compute: impl FnOnce() -> R) -> R {
     compute()
 }
 
-/// Overwrites the `N` bytes of the stack below its caller's frame.
+/// Overwrites the `N` bytes of the stack below the frame of its caller: what a call before it, from
+/// the same frame, has left there.
 #[inline(never)]
-fn overwrite<const N: usize>() {
+pub fn overwrite_stack<const N: usize>() {
     let mut stack = std::mem::MaybeUninit::<[u8; N]>::uninit();
     // SAFETY: bytes of this frame.
     unsafe { zero(NonNull::from(&mut stack).cast(), N) };
-}
-
-/// Overwrites a kilobyte of the stack below: what one seal or open has left there.
-#[inline(always)]
-pub fn overwrite_short_stack() {
-    overwrite::<1024>();
 }
 
 #[cfg(test)]

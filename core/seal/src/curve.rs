@@ -3,7 +3,7 @@
 #[cfg(feature = "aws-lc")]
 #[allow(unsafe_code)]
 mod chosen {
-    use crate::KEY;
+    use crate::sizes::KEY;
 
     pub(crate) fn public_of(private: &[u8; KEY]) -> [u8; KEY] {
         let mut public = [0; KEY];
@@ -20,7 +20,7 @@ mod chosen {
 
 #[cfg(not(feature = "aws-lc"))]
 mod chosen {
-    use crate::KEY;
+    use crate::sizes::KEY;
     use x25519_dalek::{PublicKey, StaticSecret};
 
     pub(crate) fn public_of(private: &[u8; KEY]) -> [u8; KEY] {

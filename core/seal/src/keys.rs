@@ -11,16 +11,10 @@
 //! | `cci dn` | chaining key after the first message | the key of a refusal |
 
 use crate::aead::Direction;
-use crate::{KEY, Psk, Refused, kdf};
+use crate::labels::{EXPORT, STREAM};
+use crate::sizes::KEY;
+use crate::{Psk, Refused, kdf};
 use cci_mem::secrets::{Secret, on_clean_stack};
-
-pub(crate) const CIPHER: &[u8] = b"cci ke";
-pub(crate) const UPDATE: &[u8] = b"cci ku";
-pub(crate) const DENIAL: &[u8] = b"cci dn";
-pub(crate) const LABEL: &[u8] = b"cci lb";
-pub(crate) const RESET: &[u8] = b"cci rt";
-const STREAM: &[u8] = b"cci st";
-const EXPORT: &[u8] = b"cci ex";
 
 /// The two secrets that a handshake gives a connection, one a direction. They lie in the arena.
 ///

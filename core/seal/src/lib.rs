@@ -14,17 +14,19 @@ mod cipher;
 mod curve;
 mod kdf;
 pub mod keys;
+mod labels;
 pub mod noise;
 #[allow(unsafe_code)]
 mod plain;
 mod refused;
 pub mod secret;
+mod sizes;
 pub mod vault;
 
-pub use aead::{KEY, TAG};
 pub use keys::Session;
 pub use refused::Refused;
 pub use secret::Psk;
+pub use sizes::{KEY, TAG};
 pub use vault::{Phase, Vault};
 
 /// Returns which implementation of AES-256-GCM was built in: `AES-256-GCM (AWS-LC)` or `AES-256-GCM

@@ -1,6 +1,6 @@
 //! What lies in cells of the arena: structures of bytes and numbers.
 
-use crate::KEY;
+use crate::sizes::KEY;
 use cci_mem::secrets::Plain;
 
 /// The state of a handshake.

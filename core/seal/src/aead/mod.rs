@@ -5,15 +5,10 @@ mod tests;
 
 use crate::Refused;
 use crate::cipher::{Chosen, Cipher, NONCE, Room};
+use crate::sizes::{KEY, TAG};
 use cci_mem::secrets::{self, Secret};
 use cci_mem::source::Source;
 use std::fmt;
-
-/// Bytes of a tag.
-pub const TAG: usize = 16;
-
-/// Bytes of a key and of each secret.
-pub const KEY: usize = 32;
 
 /// Bytes of the shortest last part that is sealed from where it lies. A copy of fewer is faster.
 const LONG: usize = 512;
@@ -75,7 +70,8 @@ impl Nonce {
 /// # Example
 ///
 /// ```
-/// use cci_seal::aead::{Direction, Key, Nonce, TAG};
+/// use cci_seal::TAG;
+/// use cci_seal::aead::{Direction, Key, Nonce};
 ///
 /// let key = Key::new(&[7; 32])?;
 /// let nonce = Nonce::new(Direction::FromInitiator, 1);
@@ -162,14 +158,15 @@ impl Key {
         Ok(text)
     }
 
-    /// Opens a text whose tag lies elsewhere, as [`Key::open`] does.
+    /// Opens a buffer into another one, which is [`TAG`] bytes shorter. The buffer stays as it is. A
+    /// wrong tag leaves zeroes in `out`.
     ///
     /// # Errors
     ///
-    /// As [`Key::open`].
+    /// As [`Key::open`]; [`Refused::Length`] also where `out` does not fit.
     #[inline]
-    pub fn open_detached(&self, nonce: Nonce, aad: &[u8], text: &mut [u8], tag: &[u8; TAG]) -> Result<(), Refused> {
-        self.0.open(nonce, aad, text, tag)
+    pub fn open_to(&self, nonce: Nonce, aad: &[u8], sealed: &[u8], out: &mut [u8]) -> Result<(), Refused> {
+        self.0.open_to(nonce, aad, sealed, out)
     }
 }
 
@@ -209,7 +206,7 @@ impl<C: Cipher> Expanded<C> {
         }
         let last = if is_long { parts[copied.len()] } else { Source::from(&[][..]) };
         let is_done = context.seal(&nonce.0, aad, at, last, out);
-        secrets::overwrite_short_stack();
+        C::overwrite_stack();
         if is_done { Ok(()) } else { Err(Refused::Length) }
     }
 
@@ -218,18 +215,35 @@ impl<C: Cipher> Expanded<C> {
         let context = self.context()?;
         let len = buffer.len().checked_sub(TAG).ok_or(Refused::Length)?;
         let is_done = context.seal(&nonce.0, aad, len, Source::from(&[][..]), buffer);
-        secrets::overwrite_short_stack();
+        C::overwrite_stack();
         if is_done { Ok(()) } else { Err(Refused::Length) }
     }
 
     #[inline]
     fn open(&self, nonce: Nonce, aad: &[u8], text: &mut [u8], tag: &[u8; TAG]) -> Result<(), Refused> {
         let is_right = self.context()?.open(&nonce.0, aad, text, tag);
-        secrets::overwrite_short_stack();
-        if is_right {
-            return Ok(());
-        }
-        text.fill(0);
-        Err(Refused::Forged)
+        checked::<C>(is_right, text)
     }
+
+    #[inline]
+    fn open_to(&self, nonce: Nonce, aad: &[u8], sealed: &[u8], out: &mut [u8]) -> Result<(), Refused> {
+        let context = self.context()?;
+        let (text, tag) = sealed.split_last_chunk::<TAG>().ok_or(Refused::Length)?;
+        if text.len() != out.len() {
+            return Err(Refused::Length);
+        }
+        let is_right = context.open_to(&nonce.0, aad, text, tag, out);
+        checked::<C>(is_right, out)
+    }
+}
+
+/// Releases a text only where its tag was right.
+#[inline(always)]
+fn checked<C: Cipher>(is_right: bool, text: &mut [u8]) -> Result<(), Refused> {
+    C::overwrite_stack();
+    if is_right {
+        return Ok(());
+    }
+    text.fill(0);
+    Err(Refused::Forged)
 }

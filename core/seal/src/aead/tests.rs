@@ -1,10 +1,10 @@
 //! Both ciphers: known answers, that they agree, and that they release nothing that is forged.
 
-use super::{Expanded, Key, LONG, Nonce, TAG};
+use super::{Expanded, Key, LONG, Nonce};
 #[cfg(feature = "aws-lc")]
 use crate::cipher::AwsLc;
 use crate::cipher::{Cipher, Portable};
-use crate::{KEY, Refused};
+use crate::{KEY, Refused, TAG};
 use cci_mem::source::Source;
 
 /// Test cases 13 to 16 of "The Galois/Counter Mode of Operation" (McGrew, Viega): key, nonce,
@@ -97,6 +97,8 @@ fn agree<A: Cipher, B: Cipher>(random: &mut fastrand::Rng) {
     let mut in_place = [&text[..], &[0; TAG]].concat();
     theirs.seal_in_place(nonce, &aad, &mut in_place).expect("sealed");
     assert_eq!(sealed, in_place);
+    let mut opened = vec![0; text.len()];
+    assert_eq!((theirs.open_to(nonce, &aad, &sealed, &mut opened), &opened), (Ok(()), &text));
     let (opened, tag) = sealed.split_last_chunk_mut::<TAG>().expect("a tag");
     assert_eq!((theirs.open(nonce, &aad, opened, tag), &*opened), (Ok(()), &text[..]));
 }
@@ -144,6 +146,9 @@ fn forgeries<C: Cipher>(seed: u64, count: u32) {
         let mut sealed = vec![0; text.len() + TAG];
         key.seal(Nonce::salted(*b"salt", number), &aad, &[Source::from(&text[..])], &mut sealed).expect("sealed");
         forge(&mut random, &mut sealed, &mut aad, &mut used);
+        let mut out = vec![1; sealed.len() - TAG];
+        assert_eq!(key.open_to(Nonce::salted(*b"salt", used), &aad, &sealed, &mut out), Err(Refused::Forged));
+        assert!(out.iter().all(|byte| *byte == 0), "something of a forged buffer was released");
         let (left, tag) = sealed.split_last_chunk_mut::<TAG>().expect("a tag");
         assert_eq!(key.open(Nonce::salted(*b"salt", used), &aad, left, tag), Err(Refused::Forged));
         assert!(left.iter().all(|byte| *byte == 0), "something is left of a forged buffer");
@@ -171,6 +176,8 @@ fn impossible_lengths_are_refused() {
     }
     assert_eq!(key.seal_in_place(nonce, &[], &mut [0; TAG - 1]), Err(Refused::Length));
     assert_eq!(key.open(nonce, &[], &mut [0; TAG - 1]).err(), Some(Refused::Length));
+    assert_eq!(key.open_to(nonce, &[], &[0; TAG - 1], &mut []), Err(Refused::Length));
+    assert_eq!(key.open_to(nonce, &[], &[0; TAG + 1], &mut [0; 2]), Err(Refused::Length));
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! AES-256-GCM of AWS-LC, on its C interface: the Rust interface keeps contexts on the heap.
 
 use super::{Cipher, NONCE, Room};
-use crate::{KEY, TAG};
+use crate::sizes::{KEY, TAG};
 use aws_lc_sys as sys;
+use cci_mem::secrets;
 use cci_mem::source::Source;
+
+/// Bytes of the stack that it uses.
+const STACK: usize = 2048;
 
 /// A context with the expanded key.
 #[repr(transparent)]
@@ -63,16 +67,49 @@ impl Cipher for AwsLc {
 
     #[inline]
     fn open(&self, nonce: &[u8; NONCE], aad: &[u8], buffer: &mut [u8], tag: &[u8; TAG]) -> bool {
-        let place = buffer.as_mut_ptr();
-        // SAFETY: every range is that of a slice; the output may be the input.
+        let (place, len) = (buffer.as_mut_ptr(), buffer.len());
+        // SAFETY: both are the exclusive buffer.
+        unsafe { self.gather(nonce, aad, (place.cast_const(), place), len, tag) }
+    }
+
+    #[inline]
+    fn open_to(&self, nonce: &[u8; NONCE], aad: &[u8], sealed: &[u8], tag: &[u8; TAG], out: &mut [u8]) -> bool {
+        // SAFETY: the output is exclusive, and as long as the input.
+        sealed.len() == out.len()
+            && unsafe { self.gather(nonce, aad, (sealed.as_ptr(), out.as_mut_ptr()), out.len(), tag) }
+    }
+
+    #[inline(always)]
+    fn overwrite_stack() {
+        secrets::overwrite_stack::<STACK>();
+    }
+}
+
+impl AwsLc {
+    /// Opens `len` bytes from one place to another.
+    ///
+    /// # Safety
+    ///
+    /// The first place is readable, the second writable and nobody else's. They are the same, or do
+    /// not overlap.
+    #[inline(always)]
+    unsafe fn gather(
+        &self,
+        nonce: &[u8; NONCE],
+        aad: &[u8],
+        (from, to): (*const u8, *mut u8),
+        len: usize,
+        tag: &[u8; TAG],
+    ) -> bool {
+        // SAFETY: as the caller says; every other range is that of a slice.
         let is_done = unsafe {
             sys::EVP_AEAD_CTX_open_gather(
                 &raw const self.0,
-                place,
+                to,
                 nonce.as_ptr(),
                 NONCE,
-                place.cast_const(),
-                buffer.len(),
+                from,
+                len,
                 tag.as_ptr(),
                 TAG,
                 aad.as_ptr(),

@@ -1,10 +1,14 @@
 //! AES-256-GCM of RustCrypto, for builds without a C compiler.
 
 use super::{Cipher, NONCE, Room};
-use crate::{KEY, TAG};
+use crate::sizes::{KEY, TAG};
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
+use cci_mem::secrets;
 use cci_mem::source::Source;
+
+/// Bytes of the stack that it uses: far more without optimization.
+const STACK: usize = if cfg!(debug_assertions) { 32 << 10 } else { 8192 };
 
 /// A context with the expanded key.
 #[repr(transparent)]
@@ -40,5 +44,15 @@ impl Cipher for Portable {
 
     fn open(&self, nonce: &[u8; NONCE], aad: &[u8], buffer: &mut [u8], tag: &[u8; TAG]) -> bool {
         self.0.decrypt_inout_detached(nonce.into(), aad, InOutBuf::from(buffer), tag.into()).is_ok()
+    }
+
+    fn open_to(&self, nonce: &[u8; NONCE], aad: &[u8], sealed: &[u8], tag: &[u8; TAG], out: &mut [u8]) -> bool {
+        let Ok(buffers) = InOutBuf::new(sealed, out) else { return false };
+        self.0.decrypt_inout_detached(nonce.into(), aad, buffers, tag.into()).is_ok()
+    }
+
+    #[inline(always)]
+    fn overwrite_stack() {
+        secrets::overwrite_stack::<STACK>();
     }
 }

@@ -1,7 +1,7 @@
 //! Files with a secret. The digits go straight to and from the arena.
 
 use super::error::{Fault, SecretError};
-use super::{DIGITS, Psk};
+use super::psk::{DIGITS, Psk};
 use cci_mem::secrets::Secret;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,7 +15,42 @@ const ROOM: usize = DIGITS + 16;
 /// Rights of anybody but the owner.
 const OTHERS: u32 = 0o077;
 
-pub(super) fn read(path: &Path) -> Result<Psk, SecretError> {
+impl Psk {
+    /// Reads a file with a secret. It is a regular file of this user or root, which nobody else may
+    /// read or write; a symbolic link is followed, and the file behind it judged.
+    ///
+    /// # Errors
+    ///
+    /// One sentence says what is wrong with the file and what to do. It never shows the contents.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use cci_seal::Psk;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("secret");
+    /// let made = Psk::write_new(&path)?;
+    /// assert!(Psk::from_file(&path)?.is_same(&made)?);
+    /// assert!(Psk::write_new(&path).is_err(), "it overwrites nothing");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_file(path: &Path) -> Result<Self, SecretError> {
+        read(path)
+    }
+
+    /// Draws a secret and writes it to a new file that only this user may read. Folders that are
+    /// missing are made, for this user alone.
+    ///
+    /// # Errors
+    ///
+    /// The file exists, or cannot be written.
+    pub fn write_new(path: &Path) -> Result<Self, SecretError> {
+        write_new(path)
+    }
+}
+
+fn read(path: &Path) -> Result<Psk, SecretError> {
     let refused = |fault| SecretError::of(path, fault);
     let unreadable = |error: Errno| refused(Fault::Unreadable(error.into()));
     // A pipe without a writer is opened at once, and refused then.
@@ -58,7 +93,7 @@ fn fill(file: &OwnedFd, room: &mut [u8]) -> rustix::io::Result<usize> {
     Ok(len)
 }
 
-pub(super) fn write_new(path: &Path) -> Result<Psk, SecretError> {
+fn write_new(path: &Path) -> Result<Psk, SecretError> {
     let refused = |fault| SecretError::of(path, fault);
     let secret = Psk::fresh().map_err(|why| refused(Fault::Refused(why)))?;
     let digits = secret.digits().map_err(|why| refused(Fault::Refused(why)))?;

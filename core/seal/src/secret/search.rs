@@ -1,6 +1,7 @@
 //! Where a process finds its secret.
 
-use super::{Psk, SecretError};
+use super::error::SecretError;
+use super::psk::Psk;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};

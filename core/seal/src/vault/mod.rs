@@ -10,9 +10,13 @@
 //! A connection that rests has its slot alone. The first frame after a rest expands its key, in
 //! room that was freed, or new, or of the connection that has used its own least lately.
 
+#[cfg(test)]
+mod tests;
+
 use crate::aead::{Direction, Key, Nonce};
 use crate::plain::{SLOTS, Slot, Slots};
-use crate::{KEY, Refused, Session, kdf, keys};
+use crate::sizes::KEY;
+use crate::{Refused, Session, kdf, labels};
 use cci_mem::secrets::{Secret, on_clean_stack};
 use cci_mem::source::Source;
 
@@ -220,16 +224,49 @@ impl Vault {
         header: &[u8],
         buffer: &'b mut [u8],
     ) -> Result<&'b mut [u8], Refused> {
+        let (nonce, entry) = self.opener(index, phase, number)?;
+        let opened = entry.key.open(nonce, header, buffer);
+        self.count(opened.as_ref().err());
+        opened
+    }
+
+    /// As [`Vault::open`], into another buffer, as [`Key::open_to`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Vault::open`].
+    #[inline]
+    pub fn open_to(
+        &mut self,
+        index: u32,
+        phase: Phase,
+        number: u64,
+        header: &[u8],
+        sealed: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Refused> {
+        let (nonce, entry) = self.opener(index, phase, number)?;
+        let opened = entry.key.open_to(nonce, header, sealed, out);
+        self.count(opened.as_ref().err());
+        opened
+    }
+
+    /// The nonce and the key of a frame of the peer.
+    #[inline(always)]
+    fn opener(&mut self, index: u32, phase: Phase, number: u64) -> Result<(Nonce, &mut Entry), Refused> {
         let slot = self.slot(index)?;
         let (direction, place) = (side(slot)?.reversed(), slot.places[Purpose::from(phase) as usize]);
         let entry = self.entry(index, phase.into(), place)?;
-        let opened = entry.key.open(Nonce::new(direction, number), header, buffer);
-        match opened {
-            Ok(_) => self.counts.opened += 1,
-            Err(Refused::Forged) => self.counts.forged += 1,
-            Err(_) => {}
+        Ok((Nonce::new(direction, number), entry))
+    }
+
+    #[inline(always)]
+    fn count(&mut self, refused: Option<&Refused>) {
+        match refused {
+            None => self.counts.opened += 1,
+            Some(Refused::Forged) => self.counts.forged += 1,
+            Some(_) => {}
         }
-        opened
     }
 
     /// Returns how many frames the present key has sealed.
@@ -335,12 +372,12 @@ impl Vault {
         let made = on_clean_stack(|| {
             let (mut next, mut key) = ([0; KEY], [0; KEY]);
             let secret = if purpose == Purpose::Next {
-                kdf::expand(secret, &[keys::UPDATE], &mut next);
+                kdf::expand(secret, &[labels::UPDATE], &mut next);
                 &next
             } else {
                 secret
             };
-            kdf::expand(secret, &[keys::CIPHER], &mut key);
+            kdf::expand(secret, &[labels::CIPHER], &mut key);
             entry.key.replace(&key)
         });
         if let Err(refused) = made {
@@ -412,7 +449,7 @@ fn side(slot: &Slot) -> Result<Direction, Refused> {
 fn update(secret: &mut [u8; KEY]) {
     on_clean_stack(|| {
         let mut next = [0; KEY];
-        kdf::expand(secret, &[keys::UPDATE], &mut next);
+        kdf::expand(secret, &[labels::UPDATE], &mut next);
         *secret = next;
     });
 }

@@ -1,7 +1,10 @@
 //! HMAC-SHA-256 and HKDF (RFC 5869). All of it leaves secrets on the stack: callers run it
 //! [`on_clean_stack`](cci_mem::secrets::on_clean_stack).
 
-use crate::KEY;
+#[cfg(test)]
+mod tests;
+
+use crate::sizes::KEY;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 

@@ -17,9 +17,13 @@
 //!
 //! The state of a handshake lies in the arena. Dropping either side wipes it.
 
-use crate::aead::{Direction, Key, Nonce, TAG};
+#[cfg(test)]
+mod tests;
+
+use crate::aead::{Direction, Key, Nonce};
 use crate::plain::Handshake;
-use crate::{KEY, Psk, Refused, Session, curve, kdf, keys};
+use crate::sizes::{KEY, TAG};
+use crate::{Psk, Refused, Session, curve, kdf, labels};
 use cci_mem::secrets::{Secret, on_clean_stack};
 use cci_mem::source::Source;
 use subtle::ConstantTimeEq;
@@ -69,13 +73,8 @@ impl Handshake {
 
     /// Reads the payload of a message, and takes it up. A forged one leaves zeroes.
     fn decrypt(&mut self, sealed: &[u8], payload: &mut [u8]) -> Result<(), Refused> {
-        let (text, tag) = sealed.split_last_chunk::<TAG>().ok_or(Refused::Length)?;
-        if text.len() != payload.len() {
-            return Err(Refused::Length);
-        }
-        payload.copy_from_slice(text);
         let nonce = Nonce::salted([0; 4], FIRST);
-        Key::new(&self.key)?.open_detached(nonce, &self.hash, payload, tag)?;
+        Key::new(&self.key)?.open_to(nonce, &self.hash, sealed, payload)?;
         self.mix_hash(&[sealed]);
         Ok(())
     }
@@ -89,7 +88,7 @@ impl Handshake {
     /// The tag of a refusal, under what the first message has made.
     fn denial(&self, refusal: &[&[u8]]) -> [u8; TAG] {
         let mut key = [0; KEY];
-        kdf::expand(&self.chaining, &[keys::DENIAL], &mut key);
+        kdf::expand(&self.chaining, &[labels::DENIAL], &mut key);
         let whole = kdf::hmac(&key, [&self.hash[..]].into_iter().chain(refusal.iter().copied()));
         let mut tag = [0; TAG];
         tag.copy_from_slice(&whole[..TAG]);
