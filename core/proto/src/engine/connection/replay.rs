@@ -26,7 +26,7 @@ struct Window {
 #[derive(Default)]
 pub(crate) struct Windows {
     all: Vec<Window>,
-    free: Vec<u32>,
+    free: Vec<u16>,
     /// The one that is looked at next for whether it is idle.
     hand: usize,
 }
@@ -34,47 +34,47 @@ pub(crate) struct Windows {
 impl Windows {
     /// Takes a window in which every number has come, at this second. Returns it and the connection
     /// that has lost it, if any. `None`: all are in use, or there is no memory.
-    pub(super) fn take(&mut self, owner: u32, second: u32) -> Option<(u32, Option<u32>)> {
+    pub(super) fn take(&mut self, owner: u32, second: u32) -> Option<(u16, Option<u32>)> {
         let (at, loser) = if let Some(at) = self.free.pop() {
             (at, None)
         } else if let Some(at) = self.idle(second) {
-            (at, Some(self.all[at as usize].owner))
+            (at, Some(self.all[usize::from(at)].owner))
         } else {
             let is_full = self.all.len() >= MOST;
             if is_full || self.all.try_reserve(1).is_err() || self.free.try_reserve(self.all.len() + 1).is_err() {
                 return None;
             }
             self.all.push(Window { owner, used: second, seen: [0; WORDS] });
-            (u32::try_from(self.all.len() - 1).ok()?, None)
+            (u16::try_from(self.all.len() - 1).ok()?, None)
         };
-        self.all[at as usize] = Window { owner, used: second, seen: [u64::MAX; WORDS] };
+        self.all[usize::from(at)] = Window { owner, used: second, seen: [u64::MAX; WORDS] };
         Some((at, loser))
     }
 
     /// The window that the hand points to, if it is idle.
-    fn idle(&mut self, second: u32) -> Option<u32> {
+    fn idle(&mut self, second: u32) -> Option<u16> {
         self.hand = (self.hand + 1) % self.all.len().max(1);
         let window = self.all.get(self.hand).filter(|window| window.owner != NONE)?;
-        (second.wrapping_sub(window.used) >= IDLE).then_some(u32::try_from(self.hand).ok()?)
+        (second.wrapping_sub(window.used) >= IDLE).then_some(u16::try_from(self.hand).ok()?)
     }
 
     /// Gives a window back.
-    pub(super) fn give(&mut self, at: u32) {
-        if let Some(window) = self.all.get_mut(at as usize) {
+    pub(super) fn give(&mut self, at: u16) {
+        if let Some(window) = self.all.get_mut(usize::from(at)) {
             window.owner = NONE;
             self.free.push(at);
         }
     }
 
     /// Returns whether a number of the window has come.
-    pub(super) fn has(&self, at: u32, number: u64) -> bool {
+    pub(super) fn has(&self, at: u16, number: u64) -> bool {
         let (word, bit) = place(number);
-        self.all.get(at as usize).is_none_or(|window| window.seen[word] >> bit & 1 == 1)
+        self.all.get(usize::from(at)).is_none_or(|window| window.seen[word] >> bit & 1 == 1)
     }
 
     /// Notes a number, and that those between `newest` and it have not come, at this second.
-    pub(super) fn note(&mut self, at: u32, newest: u64, number: u64, second: u32) {
-        let Some(window) = self.all.get_mut(at as usize) else { return };
+    pub(super) fn note(&mut self, at: u16, newest: u64, number: u64, second: u32) {
+        let Some(window) = self.all.get_mut(usize::from(at)) else { return };
         window.used = second;
         if number.saturating_sub(newest) > NUMBERS {
             window.seen = [0; WORDS];

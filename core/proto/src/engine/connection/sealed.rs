@@ -1,7 +1,6 @@
 //! What a sealed connection has besides that of a plain one: numbers of 64 bits, phases of keys,
 //! and which numbers have come (`docs/design/sealed.md`).
 
-use super::conn::NONE;
 use super::replay::{NUMBERS, Windows};
 use crate::Time;
 use crate::engine::sealer::Phase;
@@ -12,14 +11,16 @@ use alloc::vec::Vec;
 
 /// Connections whose state gets memory together.
 const CHUNK: usize = 64;
-/// Seconds that a key is used.
-const KEY_LIFE: u32 = 600;
+/// How long a key is used, in units of time of 16 s: about 10 minutes.
+const KEY_LIFE: u16 = 38;
 /// Frames under one key, in multiples of what the host allows, beyond which nothing is sent.
 const LIMIT: u32 = 2;
 /// Frames after which the peer is asked again for the acknowledgement that a new key needs.
 const ASK_EVERY: u32 = 1024;
 /// Seconds for which frames of the previous phase are opened: three of the longest probe timeouts.
 const PREVIOUS_LIFE: u16 = 3;
+/// Stands for no window.
+const NO_WINDOW: u16 = u16::MAX;
 
 /// Bytes by which a sealed frame is longer than a plain one.
 #[expect(clippy::cast_possible_truncation, reason = "16")]
@@ -47,39 +48,27 @@ mod bit {
 /// The state of a sealed connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SealedConn {
-    /// Number of the newest frame that was sent, and of the newest that has come.
-    sent: u64,
+    /// The first number of the present phase of what is sent.
+    began: u64,
+    /// The newest number that has come.
     received: u64,
     /// What the peer shows if it has forgotten the connection.
     token: [u8; TAG],
-    /// The lower half of the first number of the present phase of what is sent, and when that began,
-    /// seconds.
-    began: u32,
-    since: u32,
-    /// The lower half of the least number of the present phase that has come, and when the phase
-    /// began, seconds.
-    receive_began: u32,
+    /// When the present phase of what is sent began, in units of 16 s, which wrap after 12 days.
+    since: u16,
+    /// When that of what is received began, seconds, which wrap.
     receive_since: u16,
+    /// The window, or [`NO_WINDOW`].
+    window: u16,
     bits: u8,
-    /// The window, or [`NONE`].
-    window: u32,
 }
 
-// With two secrets of 32 bytes: at most 128 bytes beyond a plain connection.
-const _: () = assert!(size_of::<SealedConn>() <= 56);
+// With 88 bytes for its secrets: 128 bytes beyond a plain connection.
+const _: () = assert!(size_of::<SealedConn>() <= 40);
 
 impl SealedConn {
-    const NEW: Self = Self {
-        sent: 0,
-        received: 0,
-        token: [0; TAG],
-        began: 0,
-        since: 0,
-        receive_began: 0,
-        receive_since: 0,
-        bits: 0,
-        window: NONE,
-    };
+    const NEW: Self =
+        Self { began: 0, received: 0, token: [0; TAG], since: 0, receive_since: 0, window: NO_WINDOW, bits: 0 };
 
     fn has(&self, bit: u8) -> bool {
         self.bits & bit != 0
@@ -93,21 +82,22 @@ impl SealedConn {
     /// under one key. `None`: the peer has acknowledged nothing for so long that no further frame
     /// may be sent under the present key.
     pub(crate) fn next(&mut self, now: Time, low: u32, limit: u32) -> Option<Next> {
-        let second = second(now);
+        let time = short(now, 4);
         if !self.has(bit::SENT) {
             self.set(bit::SENT, true);
-            (self.sent, self.began, self.since) = (low.into(), low, second);
-            return Some(Next { number: self.sent, phase: false, is_new_phase: false, asks: false });
+            (self.began, self.since) = (low.into(), time);
+            return Some(Next { number: self.began, phase: false, is_new_phase: false, asks: false });
         }
-        self.sent = self.sent.wrapping_add(u64::from(low.wrapping_sub(lower_half(self.sent))));
-        let frames = low.wrapping_sub(self.began);
-        let is_due = frames >= limit || second.wrapping_sub(self.since) >= KEY_LIFE;
+        // A phase has far fewer numbers than half of a number tells apart.
+        let frames = low.wrapping_sub(lower_half(self.began));
+        let number = self.began.wrapping_add(frames.into());
+        let is_due = frames >= limit || time.wrapping_sub(self.since) >= KEY_LIFE;
         let is_new_phase = is_due && self.has(bit::ACKNOWLEDGED);
         let mut asks = false;
         if is_new_phase {
             self.bits ^= bit::SEND_PHASE;
             self.set(bit::ACKNOWLEDGED | bit::ASKED, false);
-            (self.began, self.since) = (low, second);
+            (self.began, self.since) = (number, time);
         } else if is_due {
             if frames >= limit.saturating_mul(LIMIT) {
                 return None;
@@ -115,12 +105,12 @@ impl SealedConn {
             asks = !self.has(bit::ASKED) || frames.is_multiple_of(ASK_EVERY);
             self.set(bit::ASKED, true);
         }
-        Some(Next { number: self.sent, phase: self.has(bit::SEND_PHASE), is_new_phase, asks })
+        Some(Next { number, phase: self.has(bit::SEND_PHASE), is_new_phase, asks })
     }
 
     /// Notes that the peer has received the frame with this number.
     pub(crate) fn on_ack(&mut self, echo: u32) {
-        if self.has(bit::SENT) && distance(echo, self.began) >= 0 {
+        if self.has(bit::SENT) && distance(echo, lower_half(self.began)) >= 0 {
             self.set(bit::ACKNOWLEDGED, true);
         }
     }
@@ -130,13 +120,14 @@ impl SealedConn {
         if phase == self.has(bit::RECEIVE_PHASE) {
             return Some(Phase::Present);
         }
-        let is_earlier = self.has(bit::RECEIVED) && distance(lower_half(number), self.receive_began) < 0;
+        // Numbers of the next phase are above all of the present one.
+        let is_earlier = self.has(bit::RECEIVED) && number <= self.received;
         if is_earlier { self.has(bit::PREVIOUS).then_some(Phase::Previous) } else { Some(Phase::Next) }
     }
 
     /// Returns whether the previous key is to be forgotten now.
     pub(crate) fn take_previous(&mut self, now: Time) -> bool {
-        let is_over = self.has(bit::PREVIOUS) && short(now).wrapping_sub(self.receive_since) > PREVIOUS_LIFE;
+        let is_over = self.has(bit::PREVIOUS) && short(now, 0).wrapping_sub(self.receive_since) > PREVIOUS_LIFE;
         if is_over {
             self.set(bit::PREVIOUS, false);
         }
@@ -231,7 +222,9 @@ impl SealedConns {
     pub(crate) fn forget(&mut self, index: u32) {
         let Some(conn) = self.get_mut(index) else { return };
         let window = core::mem::replace(conn, SealedConn::NEW).window;
-        self.windows.give(window);
+        if window != NO_WINDOW {
+            self.windows.give(window);
+        }
         self.count = self.count.saturating_sub(1);
         if self.count == 0 {
             *self = Self::default();
@@ -254,7 +247,7 @@ impl SealedConns {
         let Some(phase) = conn.phase_of(number, phase) else { return (Seen::Before, Phase::Present) };
         let seen = if !conn.has_received() || number > conn.received {
             Seen::New
-        } else if conn.window == NONE || conn.received - number >= NUMBERS {
+        } else if conn.window == NO_WINDOW || conn.received - number >= NUMBERS {
             if number == conn.received { Seen::Before } else { Seen::Unknown }
         } else if self.windows.has(conn.window, number) {
             Seen::Before
@@ -267,35 +260,28 @@ impl SealedConns {
     /// Notes a frame that was opened.
     pub(crate) fn note(&mut self, now: Time, index: u32, number: u64, phase: Phase) {
         let Some(conn) = self.get_mut(index) else { return };
-        let low = lower_half(number);
-        match phase {
-            Phase::Next => {
-                conn.bits ^= bit::RECEIVE_PHASE;
-                conn.set(bit::PREVIOUS, true);
-                (conn.receive_began, conn.receive_since) = (low, short(now));
-            }
-            Phase::Present if !conn.has(bit::RECEIVED) || distance(low, conn.receive_began) < 0 => {
-                conn.receive_began = low;
-            }
-            Phase::Present | Phase::Previous => {}
+        if phase == Phase::Next {
+            conn.bits ^= bit::RECEIVE_PHASE;
+            conn.set(bit::PREVIOUS, true);
+            conn.receive_since = short(now, 0);
         }
         let newest = if conn.has(bit::RECEIVED) { conn.received } else { number };
         conn.set(bit::RECEIVED, true);
         conn.received = newest.max(number);
         let mut window = conn.window;
-        if window == NONE && number > newest + 1 {
+        if window == NO_WINDOW && number > newest + 1 {
             window = self.take_window(index, second(now));
         }
-        if window != NONE && number.saturating_add(NUMBERS) > newest {
+        if window != NO_WINDOW && number.saturating_add(NUMBERS) > newest {
             self.windows.note(window, newest, number, second(now));
         }
     }
 
     /// Gives a connection a window, if there is one.
-    fn take_window(&mut self, index: u32, second: u32) -> u32 {
-        let Some((window, loser)) = self.windows.take(index, second) else { return NONE };
+    fn take_window(&mut self, index: u32, second: u32) -> u16 {
+        let Some((window, loser)) = self.windows.take(index, second) else { return NO_WINDOW };
         if let Some(loser) = loser.and_then(|loser| self.get_mut(loser)) {
-            loser.window = NONE;
+            loser.window = NO_WINDOW;
         }
         if let Some(conn) = self.get_mut(index) {
             conn.window = window;
@@ -316,9 +302,10 @@ fn second(now: Time) -> u32 {
     (now.0 / 1_000_000_000) as u32
 }
 
+/// A time in units of 2 to the power of `bits` seconds, which wraps.
 #[expect(clippy::cast_possible_truncation, reason = "differences are taken modulo 2^16")]
-fn short(now: Time) -> u16 {
-    second(now) as u16
+fn short(now: Time, bits: u32) -> u16 {
+    (second(now) >> bits) as u16
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the lower half is wanted")]

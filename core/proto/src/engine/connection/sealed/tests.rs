@@ -99,8 +99,8 @@ fn a_key_lives_for_ten_minutes() {
     let next = |conn: &mut SealedConn, second: u64, low| conn.next(Time(second * 1_000_000_000), low, 1 << 22);
     assert!(next(&mut conn, 100, 1).is_some());
     conn.on_ack(1);
-    assert!(next(&mut conn, 699, 2).is_some_and(|next| !next.is_new_phase));
-    assert!(next(&mut conn, 700, 3).is_some_and(|next| next.is_new_phase));
+    assert!(next(&mut conn, 690, 2).is_some_and(|next| !next.is_new_phase));
+    assert!(next(&mut conn, 710, 3).is_some_and(|next| next.is_new_phase));
 }
 
 #[test]
@@ -111,6 +111,7 @@ fn late_frames_of_the_previous_phase_are_opened_for_a_while() {
     assert_eq!(conns.examine(3, 15, false), (Seen::New, Phase::Previous));
     assert_eq!(conns.examine(3, 21, false), (Seen::New, Phase::Next), "the phase after it");
     assert_eq!(conns.examine(3, 19, true), (Seen::New, Phase::Present));
+    assert_eq!(conns.examine(3, 20, true).0, Seen::Before);
     let conn = conns.get_mut(3).expect("begun");
     assert!(!conn.take_previous(Time(3_000_000_000)));
     assert!(conn.take_previous(Time(4_000_000_000)));
