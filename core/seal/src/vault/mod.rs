@@ -129,8 +129,8 @@ impl Vault {
         self.counts
     }
 
-    /// Gives the connection of this index the secrets of a session, in place of what it had. Numbers
-    /// begin anew, since the keys are new.
+    /// Gives the connection of this index the secrets of a session, in place of what it had.
+    /// Numbers begin anew, since the keys are new.
     ///
     /// # Errors
     ///
@@ -194,7 +194,8 @@ impl Vault {
         Ok(())
     }
 
-    /// As [`Vault::seal`], in place: the last [`TAG`](crate::TAG) bytes of the buffer become the tag.
+    /// As [`Vault::seal`], in place: the last [`TAG`](crate::TAG) bytes of the buffer become the
+    /// tag.
     ///
     /// # Errors
     ///
@@ -208,8 +209,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Opens a buffer whose last [`TAG`](crate::TAG) bytes are the tag, as [`Key::open`] does. It says nothing
-    /// about whether the number was opened before.
+    /// Opens a buffer whose last [`TAG`](crate::TAG) bytes are the tag, as [`Key::open`] does. It
+    /// says nothing about whether the number was opened before.
     ///
     /// # Errors
     ///
@@ -378,7 +379,7 @@ impl Vault {
                 secret
             };
             kdf::expand(secret, &[labels::CIPHER], &mut key);
-            entry.key.replace(&key)
+            entry.key.replace_unclean(&key)
         });
         if let Err(refused) = made {
             self.rooms.push(at);
@@ -390,8 +391,8 @@ impl Vault {
         Ok(at.into())
     }
 
-    /// Returns an entry without a key: one that was freed, a new one, or one that was not used since
-    /// the last search.
+    /// Returns an entry without a key: one that was freed, a new one, or one that was not used
+    /// since the last search.
     fn room(&mut self) -> Result<u16, Refused> {
         if let Some(room) = self.rooms.pop() {
             return Ok(room);
