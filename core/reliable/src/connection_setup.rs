@@ -17,6 +17,11 @@ impl<L: Link> Reliable<L> {
         self.engine.close(now, index, &mut HostCtx { state: &mut self.host, core });
     }
 
+    /// Rejects a request of the engine, whose client may be gone.
+    pub(super) fn reject_index(&mut self, core: &mut Core, now: Time, index: Index) {
+        let _ = self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core });
+    }
+
     pub(super) fn connect_peer(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
         let found = match self.link.names() {
             Some(names) => names.begin(connect.uri, self.names.next)?,
@@ -110,7 +115,7 @@ impl<L: Link> Reliable<L> {
         let reason = if self.host.keys.is_some() {
             format!(
                 "{name} does not agree to a sealed connection: it has no secret, another one, or an older library; give \
-                 both endpoints the same secret (the key secret_file), or set security = prefer here"
+                 both endpoints the same secret, by the key secret_file or by CCI_SECRET_FILE"
             )
         } else {
             format!(
@@ -153,8 +158,7 @@ impl<L: Link> Reliable<L> {
     pub(super) fn reject_request(&mut self, core: &mut Core, request: &'static Slot) {
         if let Some(pending) = self.host.inbox.pending_requests.take(request) {
             let now = self.link.now();
-            // An error means that the client is gone.
-            let _ = self.engine.reject(now, pending.index, &mut HostCtx { state: &mut self.host, core });
+            self.reject_index(core, now, pending.index);
             self.transmit(core, now, false);
         }
     }

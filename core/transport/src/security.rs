@@ -89,6 +89,10 @@ impl Security {
             return Ok(Self::off());
         }
         let digits = arguments.text(Self::SECRET.name).map(Given::Digits);
+        if digits.is_some() && arguments.text(Self::SECRET_FILE.name).is_some() {
+            let what = "there are both the keys secret and secret_file; remove one of them";
+            return Err(OpenError::new(Status::Inval, what));
+        }
         let file = arguments.text(Self::SECRET_FILE.name).map(|file| Given::File(Path::new(file)));
         let found = search(digits.or(file), job)
             .map_err(|error| OpenError::new(Status::Inval, format!("cannot seal connections: {error}")))?;

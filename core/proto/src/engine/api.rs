@@ -112,9 +112,9 @@ pub struct Transmit<P> {
     /// Whether this is a path probe for a larger MTU. It must not be fragmented, and its loss is no
     /// sign of congestion.
     pub probe: bool,
-    /// How the frame is to be sealed; `None`: it gets length and check. The driver writes the header
-    /// by [`begin_seal`](crate::wire::begin_seal), encrypts what follows it by
-    /// [`Sealer::seal`](super::Sealer::seal), and appends the tag, before it calls the engine again.
+    /// How the frame is to be sealed; `None`: it gets length and check. Before it calls the engine
+    /// again, the driver writes the header by [`begin_seal`](crate::wire::begin_seal) and encrypts
+    /// what follows it by [`Sealer::seal`](super::Sealer::seal).
     pub seal: Option<Seal>,
 }
 

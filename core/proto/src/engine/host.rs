@@ -1,12 +1,9 @@
 //! The interface from the engine to its driver: the owner of slots, events and memory.
 
+use super::index::Index;
 use super::sealer::Sealer;
 use crate::wire::Crc;
 use crate::{Address, Atomic, Attribute, Failure};
-
-/// Index of a connection in the engine's table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Index(pub u32);
 
 /// The host's number of one of its operations (a send or an RMA), below `Config::operations`. The
 /// host passes it when the operation begins and gets it back once, when it ends.

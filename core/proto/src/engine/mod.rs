@@ -13,6 +13,7 @@ mod api;
 mod connection;
 mod flow;
 mod host;
+mod index;
 mod random;
 mod receive;
 #[cfg(any(test, feature = "recording_host"))]
@@ -35,7 +36,8 @@ mod tests;
 pub use api::{Config, Open, PathMtu, Post, Protection, Report, Rma, Stats, Transmit};
 pub use connection::moved::Moved;
 pub use flow::limits::MAX_LARGE;
-pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+pub use host::{Event, Host, MessageBuffer, Op, Source, Target};
+pub use index::Index;
 #[cfg(any(test, feature = "recording_host"))]
 pub use recording_host::RecordingHost;
 pub use sealer::{Phase, Seal, Sealer, Security};

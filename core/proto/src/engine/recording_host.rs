@@ -1,7 +1,8 @@
 //! A host for tests: it records what an engine reports, and checks that buffers, ranges and ends
 //! are such as the engine promises.
 
-use super::host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+use super::host::{Event, Host, MessageBuffer, Op, Source, Target};
+use super::index::Index;
 use super::sealer::Sealer;
 use super::toy_sealer::ToySealer;
 use crate::wire::Crc;

@@ -1,6 +1,6 @@
 //! The interface from the engine to the owner of keys. The engine sees none of them.
 
-use super::host::Index;
+use super::index::Index;
 use crate::wire::{HEADER, TAG};
 
 /// What an endpoint asks of its connections.
@@ -95,8 +95,8 @@ pub trait Sealer {
     ) -> bool;
 
     /// Encrypts a body in place under the present key of this direction. The last [`TAG`] bytes of
-    /// `buffer` become the tag. Returns false if it refuses, for example in a forked child: `buffer`
-    /// is then undefined, and the frame must not be sent.
+    /// `buffer` become the tag. Returns false if it refuses, for example in a forked child. Then
+    /// `buffer` is undefined, and the frame must not be sent.
     fn seal(&mut self, seal: &Seal, header: &[u8; HEADER], buffer: &mut [u8]) -> bool;
 
     /// Derives the next key of what this connection sends. The present one is forgotten.

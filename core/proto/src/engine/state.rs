@@ -13,7 +13,7 @@ use super::flow::frame_pool::FramePool;
 use super::flow::rma_state::RmaState;
 use super::flow::slices::Slices;
 use super::flow::{Flow, Flows};
-use super::host::Index;
+use super::index::Index;
 use super::random::Random;
 use super::strangers::admission::Admission;
 use super::strangers::handshake_limit::HandshakeLimit;

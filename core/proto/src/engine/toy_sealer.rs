@@ -2,7 +2,8 @@
 //! it checks what the engine promises of numbers.
 
 use super::api::Transmit;
-use super::host::{Host, Index};
+use super::host::Host;
+use super::index::Index;
 use super::random::keyed;
 use super::sealer::{Phase, Seal, Sealer, Security};
 use crate::wire::{self, Crc, HEADER, SHARE, TAG};

@@ -2,7 +2,7 @@
 
 use super::connection::conn::{Conn, State};
 use super::flow::Flow;
-use super::host::Index;
+use super::index::Index;
 use super::recovery::timeout::oldest;
 use super::state::Engine;
 use crate::Time;

@@ -1,6 +1,10 @@
 //! Big-endian fields at offsets.
 
-use super::TAG;
+/// Bytes of the header of every frame.
+pub const HEADER: usize = 32;
+
+/// Bytes of the tag that ends a sealed frame, and of a reset token.
+pub const TAG: usize = 16;
 
 /// The `N` bytes at this offset, if the frame is that long.
 #[inline]

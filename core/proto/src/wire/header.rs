@@ -1,10 +1,7 @@
 //! What every frame begins with (the picture is above, in [`wire`](super)).
 
-use super::bytes::{array, length, put, u8_at, u16_at, u32_at, u64_at};
+use super::bytes::{HEADER, array, length, put, u8_at, u16_at, u32_at, u64_at};
 use super::{Crc, data};
-
-/// Bytes of the header of every frame.
-pub const HEADER: usize = 32;
 
 /// Version of this format, the low half of a frame's first byte.
 pub const VERSION: u8 = 2;

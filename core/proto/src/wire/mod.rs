@@ -36,6 +36,7 @@ mod connect;
 mod crc;
 mod data;
 mod emit;
+mod fields;
 mod header;
 mod multicast;
 mod offer;
@@ -47,6 +48,7 @@ mod retry;
 mod sealed;
 
 pub use accept::Accept;
+pub use bytes::{HEADER, TAG};
 pub use close::{CLOSE, Close};
 pub use confirm::Confirm;
 pub use connect::{CONNECT, CONNECT_MIN, CONNECT_SEALED_MIN, Connect, MAX_PAYLOAD, Share};
@@ -57,9 +59,9 @@ pub use emit::{
     emit_atomic, emit_landing, emit_large, emit_message, emit_part, emit_probe, emit_probe_reply, emit_read,
     emit_read_bytes, emit_result, emit_slice, emit_value, emit_write,
 };
+pub use fields::Fields;
 pub use header::{
-    HEADER, Header, Kind, Malformed, VERSION, begin_check, claimed_len, ends_check, seal, verify, verify_check,
-    verify_head,
+    Header, Kind, Malformed, VERSION, begin_check, claimed_len, ends_check, seal, verify, verify_check, verify_head,
 };
 pub use multicast::Multicast;
 pub use offer::{Offer, features};
@@ -68,4 +70,4 @@ pub use redirect::{MAX_URI, Redirect};
 pub use reject::{Reason, Reject};
 pub use reset::Reset;
 pub use retry::Retry;
-pub use sealed::{Fields, MAX_SHARE, SHARE, SealedConfirm, SealedHeader, SealedReset, TAG, begin_seal, is_sealed};
+pub use sealed::{MAX_SHARE, SHARE, SealedConfirm, SealedHeader, SealedReset, begin_seal, is_sealed};

@@ -20,12 +20,9 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::bytes::{array, length, put, u8_at, u16_at, u32_at, u64_at};
+use super::bytes::{TAG, array, length, put, u8_at, u16_at, u32_at, u64_at};
 use super::header::MAGIC;
 use super::{HEADER, Header, Kind, Malformed};
-
-/// Bytes of the tag that ends a sealed frame, and of a reset token.
-pub const TAG: usize = 16;
 
 /// Shortest share of a handshake, bytes: an ephemeral key and a tag.
 pub const SHARE: usize = 32 + TAG;
@@ -90,6 +87,10 @@ impl SealedHeader {
         let is_sealable = matches!(sealed.header.kind, Kind::Data | Kind::Close | Kind::Confirm | Kind::Reset);
         if !is_sealable {
             return Err(Malformed::Kind);
+        }
+        // No sender comes so far, and numbers may be counted on from here.
+        if sealed.number >= 1 << 63 && sealed.header.kind != Kind::Reset {
+            return Err(Malformed::Check);
         }
         if u16_at(frame, 2).map(usize::from) == Some(frame.len()) { Ok(sealed) } else { Err(Malformed::Length) }
     }
@@ -172,36 +173,5 @@ impl SealedReset {
     pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
         (frame.len() == RESET).then_some(())?;
         Some(Self { header, number: u32_at(frame, HEADER)?, token: array(frame, HEADER + 4)? })
-    }
-}
-
-/// The bytes of a frame of a handshake that its share or its tag authenticates, as a copy: what
-/// changes when the frame is sent again is zero, and so is what the share itself decides.
-#[derive(Clone, Debug)]
-pub struct Fields {
-    bytes: [u8; Self::MOST],
-    len: usize,
-}
-
-impl Fields {
-    /// Most bytes of them: those of a CONNECT.
-    const MOST: usize = super::CONNECT + super::MAX_PAYLOAD;
-
-    /// Those of the first `len` bytes of a frame, without the bytes in these ranges.
-    pub(super) fn of(frame: &[u8], len: usize, without: &[core::ops::Range<usize>]) -> Self {
-        let mut bytes = [0; Self::MOST];
-        let len = len.min(frame.len()).min(Self::MOST);
-        bytes[..len].copy_from_slice(&frame[..len]);
-        // Length and check, number and time.
-        for range in [2..8, 24..32].iter().chain(without) {
-            bytes[range.clone()].fill(0);
-        }
-        Self { bytes, len }
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
     }
 }

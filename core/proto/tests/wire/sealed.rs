@@ -4,7 +4,7 @@ use crate::frames::{self, OFFER, connect, header, resealed};
 use cci_proto::wire::*;
 
 const SEALED: Offer = Offer { features: features::SEALED | features::UNCHECKED, ..OFFER };
-const NUMBER: u64 = 0xE1E2_E3E4_2122_2324;
+const NUMBER: u64 = 0x6162_6364_2122_2324;
 
 /// A sealed frame with 5 bytes of body and 3 in memory, which nobody has encrypted.
 fn sealed(kind: Kind, phase: bool) -> Vec<u8> {
@@ -42,6 +42,7 @@ fn what_is_no_sealed_frame_is_refused() {
     assert_eq!(SealedHeader::verify(&frame[..HEADER + TAG - 1]), Err(Malformed::Short));
     assert_eq!(SealedHeader::verify(&frame[..frame.len() - 1]), Err(Malformed::Length));
     assert_eq!(with(0, 0xC1), Err(Malformed::Version));
+    assert_eq!(with(4, 0x80), Err(Malformed::Check), "a number that nobody reaches");
     assert_eq!(with(1, 6), Err(Malformed::Kind), "in clear");
     // No frame of a handshake is sealed, and no message to a group.
     for kind in [0, 1, 2, 3, 4, 5, 9, 11, 63] {

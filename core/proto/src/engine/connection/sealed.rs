@@ -78,9 +78,9 @@ impl SealedConn {
         self.bits = if on { self.bits | bit } else { self.bits & !bit };
     }
 
-    /// Returns the next transmission, of which this is the lower half of the number. `limit`: frames
-    /// under one key. `None`: the peer has acknowledged nothing for so long that no further frame
-    /// may be sent under the present key.
+    /// Returns the next transmission, of which this is the lower half of the number. `limit`: how
+    /// many frames are sent under one key. `None`: the peer has acknowledged nothing for so long
+    /// that no further frame may be sent under the present key.
     pub(crate) fn next(&mut self, now: Time, low: u32, limit: u32) -> Option<Next> {
         let time = short(now, 4);
         if !self.has(bit::SENT) {
@@ -269,7 +269,7 @@ impl SealedConns {
         conn.set(bit::RECEIVED, true);
         conn.received = newest.max(number);
         let mut window = conn.window;
-        if window == NO_WINDOW && number > newest + 1 {
+        if window == NO_WINDOW && number.saturating_sub(newest) > 1 {
             window = self.take_window(index, second(now));
         }
         if window != NO_WINDOW && number.saturating_add(NUMBERS) > newest {

@@ -124,7 +124,7 @@ impl Engine {
             return;
         }
         if conn.has(bit::SEALED) {
-            return self.handle_clear(index, header.kind);
+            return self.handle_clear(now, index, header.kind);
         }
         self.confirm_accepting(now, index, host);
         if self.table.get(index).is_some_and(|conn| conn.state == State::Open) {

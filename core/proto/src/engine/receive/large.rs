@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::engine::connection::conn::State;
 use crate::engine::flow::rma_state::RmaAnswer;
-use crate::engine::host::Index;
+use crate::engine::index::Index;
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 
 impl Engine {

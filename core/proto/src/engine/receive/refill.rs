@@ -1,7 +1,8 @@
 //! Frames that await a receive slot.
 
 use crate::engine::connection::conn::bit;
-use crate::engine::host::{Host, Index};
+use crate::engine::host::Host;
+use crate::engine::index::Index;
 use crate::engine::state::Engine;
 use crate::wire::Records;
 

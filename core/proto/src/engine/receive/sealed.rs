@@ -4,15 +4,17 @@
 use super::data::DataFrame;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::connection::sealed::Seen;
-use crate::engine::host::{Host, Index};
+use crate::engine::host::Host;
+use crate::engine::index::Index;
 use crate::engine::sealer::Phase;
+use crate::engine::serial::distance;
 use crate::engine::state::Engine;
 use crate::wire::{Data, HEADER, Kind, Malformed, SealedConfirm, SealedHeader, TAG, flags};
 use crate::{Address, Time};
 use core::mem::take;
 
-/// Transmissions back to which an acknowledgement may echo. An older one is what the peer knows from
-/// the handshake, whose numbers are not authenticated.
+/// Transmissions back to which an acknowledgement may echo. An older one is what the peer knows
+/// from the handshake, whose numbers are not authenticated.
 const OLDEST_ECHO: u32 = 1 << 24;
 
 impl Engine {
@@ -109,6 +111,11 @@ impl Engine {
             self.stats.replayed += 1;
             return;
         }
+        if seen == Seen::Unknown && data.as_ref().is_some_and(|(data, ..)| self.has_come(index, data.seq)) {
+            // A copy must not pass for a peer that is alive.
+            self.stats.replayed += 1;
+            return;
+        }
         self.on_authentic(now, index, sealed, phase, host);
         match (header.kind, data) {
             (Kind::Data, Some((data, sack, records))) => {
@@ -134,6 +141,13 @@ impl Engine {
         }
     }
 
+    /// Returns whether a frame of the sequence has come before. One that has not is no copy.
+    fn has_come(&self, index: u32, seq: u32) -> bool {
+        let Some(conn) = self.table.get(index).filter(|conn| conn.is_reliable()) else { return true };
+        let Ok(gap) = usize::try_from(distance(seq, conn.recv_next)) else { return true };
+        self.flows.get(conn.flow).is_some_and(|flow| flow.reorder_queue.has(gap))
+    }
+
     /// Notes that a frame is the peer's.
     fn on_authentic<H: Host>(&mut self, now: Time, index: u32, sealed: &SealedHeader, phase: Phase, host: &mut H) {
         if phase == Phase::Next
@@ -148,8 +162,8 @@ impl Engine {
         self.sealed.note(now, index, sealed.number, phase);
     }
 
-    /// Notes what a frame acknowledges for the phase of what is sent. An acknowledgement that echoes
-    /// a number of the handshake counts as one of nothing.
+    /// Notes what a frame acknowledges for the phase of what is sent. An acknowledgement that
+    /// echoes a number of the handshake counts as one of nothing.
     fn examine_echo(&mut self, frame: &mut DataFrame<'_>) {
         let Some(conn) = self.table.get(frame.index) else { return };
         let echo = &mut frame.data.ack.echo_number;

@@ -32,8 +32,8 @@ impl Engine {
         }
     }
 
-    /// Probes the peer of a sealed connection that somebody calls unreachable. Nothing else follows:
-    /// anybody can say so.
+    /// Probes the peer of a sealed connection that somebody calls unreachable. Nothing else
+    /// follows: anybody can say so.
     fn probe_sealed(&mut self, index: u32) {
         if let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) {
             conn.set(bit::PING);

@@ -13,7 +13,8 @@ use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Batch, Ops, link};
 use crate::engine::flow::frame_pool::SHORT;
-use crate::engine::host::{Host, Index};
+use crate::engine::host::Host;
+use crate::engine::index::Index;
 use crate::engine::state::{Engine, mark_conn_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message, flags};
 use crate::{Gather, SendError, Time};
@@ -22,7 +23,8 @@ impl Engine {
     /// Sends a message as [`Engine::send`] does, and transmits it at once if nothing has to leave
     /// before it. Its frame is written to the start of `buffer`, which holds at least `Config::mtu`
     /// bytes, and passed to `leave` before the engine notes it in flight. So that work does not
-    /// delay the message. `leave` may seal the frame where it lies. Returns the frame, or `None` if the message waits for `poll_transmit`.
+    /// delay the message. `leave` may seal the frame where it lies. Returns the frame, or `None` if
+    /// the message waits for `poll_transmit`.
     ///
     /// # Errors
     ///

@@ -3,7 +3,8 @@
 use super::message::OutboundMessage;
 use crate::engine::connection::conn::{NONE, State};
 use crate::engine::flow::batch::link;
-use crate::engine::host::{Index, Op};
+use crate::engine::host::Op;
+use crate::engine::index::Index;
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message};
 use crate::{Gather, SendError, Time};

@@ -6,7 +6,7 @@ use crate::engine::connection::conn::NONE;
 use crate::engine::connection::conn::State;
 use crate::engine::flow::batch::link;
 use crate::engine::flow::rma_state::{OP_BITS, OP_MASK, RmaState};
-use crate::engine::host::Index;
+use crate::engine::index::Index;
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::DATA;
 use crate::{Access, Atomic, Attribute, RmaError, Time};

@@ -4,7 +4,8 @@ use super::frame::{header, plain};
 use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{Conn, State, bit};
 use crate::engine::connection::sealed::SealedConns;
-use crate::engine::host::{Host, Index};
+use crate::engine::host::Host;
+use crate::engine::index::Index;
 use crate::engine::sealer::Seal;
 use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::reply::{Reply, ReplyFrame};
@@ -12,8 +13,9 @@ use crate::wire::{Close, Kind, SealedConfirm};
 use crate::{Failure, Time};
 
 impl Engine {
-    /// Has a frame of a connection sealed, if the connection is. Returns false if the frame must not
-    /// be sent: the connection has broken, since its peer has acknowledged nothing for too long.
+    /// Has a frame of a connection sealed, if the connection is. Returns false if the frame must
+    /// not be sent, since the peer has acknowledged nothing for too long. The connection has broken
+    /// then; one that was closing is forgotten.
     pub(super) fn seal<H: Host>(
         &mut self,
         now: Time,
@@ -26,12 +28,14 @@ impl Engine {
         if !conn.has(bit::SEALED) || matches!(conn.state, State::Asking | State::Requested | State::Accepting) {
             return true;
         }
-        let number = conn.number.wrapping_sub(1);
+        let (number, state) = (conn.number.wrapping_sub(1), conn.state);
         transmit.seal = next_seal(&mut self.sealed, now, index, conn, number, host);
-        if transmit.seal.is_none() {
-            self.break_connection(now, index, Failure::TimedOut, host);
+        match (transmit.seal, state) {
+            (Some(_), _) => return true,
+            (None, State::Closing) => self.remove(now, index, host),
+            (None, _) => self.break_connection(now, index, Failure::TimedOut, host),
         }
-        transmit.seal.is_some()
+        false
     }
 
     /// Writes an answer that a sealed connection gives at once: CONFIRM, or an answer to CLOSE.
@@ -61,9 +65,9 @@ impl Engine {
     }
 }
 
-/// Returns how the frame of a sealed connection with this number is sealed, and derives a new key if
-/// it is time. Has the peer asked for the acknowledgement that a new key needs. `None`: the frame
-/// must not be sent.
+/// Returns how the frame of a sealed connection with this number is sealed, and derives a new key
+/// if it is time. Has the peer asked for the acknowledgement that a new key needs. `None`: the
+/// frame must not be sent.
 pub(super) fn next_seal<H: Host>(
     sealed: &mut SealedConns,
     now: Time,

@@ -285,7 +285,13 @@ impl Engine {
         let flow = self.flows.get_mut(conn.flow)?;
         let Some(Queued::Batch(batch)) = flow.queue.pop() else { return None };
         flow.idle_probing.on_sent(now);
-        let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.credit(), buffer);
+        let mut bits = 0;
+        if conn.has(bit::SEALED) && conn.take(bit::PING) {
+            // A new key waits for an acknowledgement, and the queue may never be empty.
+            conn.set(bit::PINGED);
+            bits = flags::PROMPT;
+        }
+        let at = emit_data(conn, None, None, bits, usize::from(batch.len), now, host.credit(), buffer);
         let len = at + usize::from(batch.len);
         buffer[at..len].copy_from_slice(&self.frames.bytes(batch.buffer)[..usize::from(batch.len)]);
         conn.clear(bit::CONFIRM);

@@ -3,7 +3,8 @@
 use super::offer::take_offer;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::connection::exchange::MOST_RETRIES;
-use crate::engine::host::{Event, Host, Index};
+use crate::engine::host::{Event, Host};
+use crate::engine::index::Index;
 use crate::engine::sealer::Security;
 use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::reply::{ReplyFrame, back};
@@ -60,7 +61,7 @@ impl Engine {
             return;
         }
         if conn.has(bit::SEALED) {
-            return self.handle_clear(index, header.kind);
+            return self.handle_clear(now, index, header.kind);
         }
         match header.kind {
             Kind::Accept if conn.state == State::Open => {
@@ -222,15 +223,18 @@ impl Engine {
             return Err(());
         };
         exchange.examined += 1;
-        let fields = Accept::fields(frame);
-        let is_excessive = exchange.examined > MOST_EXAMINED;
-        let token = if is_excessive { None } else { sealer.finish(Index(index), fields.bytes(), accept.share) };
-        if token.is_none() {
+        if exchange.examined > MOST_EXAMINED {
             self.stats.forged += 1;
             return Err(());
         }
         if !self.sealed.begin(index) {
             // As if the ACCEPT had not come: it comes again.
+            return Err(());
+        }
+        let token = sealer.finish(Index(index), Accept::fields(frame).bytes(), accept.share);
+        if token.is_none() {
+            self.stats.forged += 1;
+            self.sealed.forget(index);
             return Err(());
         }
         Ok(token)
@@ -251,13 +255,17 @@ impl Engine {
     }
 
     /// Drops a frame in clear for a sealed connection. An ACCEPT that comes again before the server
-    /// has received anything has the client confirm again, and nothing else.
+    /// has received anything has the client confirm again, now and then, and nothing else.
     #[cold]
-    pub(crate) fn handle_clear(&mut self, index: u32, kind: Kind) {
+    pub(crate) fn handle_clear(&mut self, now: Time, index: u32, kind: Kind) {
         self.stats.clear += 1;
-        let Some(conn) = self.table.get(index).filter(|conn| conn.state == State::Open) else { return };
-        if kind == Kind::Accept && self.sealed.get(index).is_some_and(|sealed| !sealed.has_received()) {
-            self.reply(conn.to, ReplyFrame::Sealed { index, id: conn.id, kind: Kind::Confirm });
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return };
+        if kind == Kind::Accept
+            && self.sealed.get(index).is_some_and(|sealed| !sealed.has_received())
+            && self.reply_limit.take(now, self.cookie_key, conn.to.network())
+        {
+            conn.set(bit::CONFIRM);
+            mark_conn_ready(conn, index, &mut self.ready);
         }
     }
 
@@ -300,7 +308,7 @@ impl Engine {
             return;
         }
         if conn.has(bit::SEALED) {
-            return self.handle_clear(index, Kind::Reset);
+            return self.handle_clear(now, index, Kind::Reset);
         }
         self.on_forgotten(now, index, host);
     }

@@ -4,7 +4,8 @@
 use super::offer::take_offer;
 use crate::engine::connection::conn::{Conn, State, bit};
 use crate::engine::connection::exchange::Exchange;
-use crate::engine::host::{Event, Host, Index};
+use crate::engine::host::{Event, Host};
+use crate::engine::index::Index;
 use crate::engine::random::keyed;
 use crate::engine::sealer::Security;
 use crate::engine::state::Engine;
@@ -69,7 +70,7 @@ impl Engine {
         }
         let is_admitted = is_proven
             && self.admission.has_room(now, from.network(), host.strangers())
-            && (!is_sealed(connect, host) || self.handshake_limit.take(now, self.cookie_key, from.network()));
+            && (!is_sealed(connect, host) || self.handshake_limit.may_examine(now, self.cookie_key, from.network()));
         if !is_admitted {
             // No state is kept for a client that is not admitted now. It repeats its CONNECT with
             // the new cookie.
@@ -120,13 +121,14 @@ impl Engine {
         let is_sealed = is_sealed(connect, host);
         let mut payload = Cow::Borrowed(connect.payload);
         if is_sealed {
-            match read_share(index, connect, frame, host) {
-                Some(inside) => payload = if inside.is_empty() { payload } else { Cow::Owned(inside) },
-                None => {
-                    self.stats.forged += 1;
-                    self.handshake_limit.on_wrong(now, self.cookie_key, from.network());
-                    return self.reply(*from, turn_down(connect, Reason::Security));
-                }
+            let inside = read_share(index, connect, frame, host);
+            self.handshake_limit.on_examined(now, self.cookie_key, from.network(), inside.is_some());
+            let Some(inside) = inside else {
+                self.stats.forged += 1;
+                return self.reply(*from, turn_down(connect, Reason::Security));
+            };
+            if !inside.is_empty() {
+                payload = Cow::Owned(inside);
             }
         }
         let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);

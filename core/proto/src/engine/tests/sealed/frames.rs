@@ -266,6 +266,50 @@ fn forged_frames_do_not_keep_a_connection_alive() {
     assert_eq!((pair.hosts[1].silent, pair.engines[1].stats().forged), (1, 40));
 }
 
+/// The peer is gone, and somebody on the path answers each probe with a copy of an old frame.
+#[test]
+fn copies_of_old_frames_do_not_keep_a_connection_alive() {
+    let (mut pair, ends) = sealed_pair(Attribute::ReliableOrdered, 0);
+    let frames = capture(&mut pair, 0);
+    for op in 0..5 {
+        pair.deliver(0, ends[0], op, b"there");
+    }
+    let copies: Vec<_> = frames.borrow().iter().filter(|frame| frame.len() > wire::DATA + TAG).cloned().collect();
+    assert!(copies.len() >= 5);
+    pair.engines[1].set_timeouts(pair.now, ends[1], 0, 1_000_000);
+    let pinged = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = pinged.clone();
+    pair.filter = std::boxed::Box::new(move |side, _| {
+        count.set(count.get() + u32::from(side == 1));
+        false
+    });
+    let received = pair.engines[1].stats().received;
+    for round in 0..100 {
+        let until = pair.now.plus_micros(50_000);
+        pair.run_until(until);
+        if pinged.take() > 0 {
+            pair.inject(1, &copies[round % copies.len()]).expect("sealed");
+        }
+    }
+    assert_eq!((pair.hosts[1].silent, pair.engines[1].stats().received), (1, received));
+}
+
+/// A recorded ACCEPT has the client confirm again a few times, and no more.
+#[test]
+fn a_flood_of_recorded_acceptances_is_answered_a_few_times() {
+    let mut pair = pair_of([Security::Sealed; 2], 0);
+    let frames = capture(&mut pair, 1);
+    pair.connect(Attribute::ReliableOrdered);
+    let accept = frames.borrow().iter().find(|frame| frame[1] == Kind::Accept as u8).expect("accepted").clone();
+    let answers = capture(&mut pair, 0);
+    for _ in 0..10_000 {
+        pair.inject(0, &accept).expect("a sound frame");
+        pair.pump();
+    }
+    assert!((1..100).contains(&answers.borrow().len()), "{} answers", answers.borrow().len());
+    assert_eq!(pair.engines[0].stats().clear, 10_000);
+}
+
 /// The clock jumps: keys change, and nothing else does.
 #[test]
 fn a_clock_that_jumps_breaks_nothing() {

@@ -333,44 +333,74 @@ fn a_recorded_connection_at_a_restarted_server_never_opens() {
     assert!(host.sealer.as_ref().is_some_and(ToySealer::is_empty));
 }
 
-/// A client of a network whose others flood the server with shares of another secret.
-#[test]
-fn a_flood_of_wrong_shares_costs_a_bounded_number_and_others_connect() {
-    let mut pair = pair_of([Security::Sealed; 2], 0);
-    let mut client = asking();
-    client.pair.hosts[0].sealer = Some(ToySealer::new(Security::Sealed, 1, 1));
-    let mut buffer = vec![0; 1400];
-    let mut examined = 0;
-    let started = pair.now;
-    let mut cookies = std::collections::BTreeMap::new();
-    for round in 0..20_000_u64 {
-        // A new client of the flooding network each time, which returns its cookie.
-        let mut frame = client.connect.clone();
-        let id = 1 + round / 2;
-        frame[16..24].copy_from_slice(&id.to_be_bytes());
-        let from = Address([9; 24]);
-        let (cookie, time) = cookies.remove(&id).unwrap_or((0_u64, 0_u32));
+/// Floods a server for a second with the CONNECT of a client, from this many networks, as other
+/// clients with other ports. Whatever is requested is rejected. Returns how many shares were wrong,
+/// and how many requests the program saw.
+fn flood(pair: &mut Pair, connect: &[u8], networks: u64, has_own_ids: bool) -> (u64, usize) {
+    const ROUNDS: u64 = 20_000;
+    let (mut buffer, mut cookies) = (vec![0; 1400], std::collections::BTreeMap::new());
+    let mut requests = 0;
+    for round in 0..ROUNDS {
+        // Each client returns its cookie in the next round.
+        let client = round / 2;
+        let mut from = Address::default();
+        from.0[..8].copy_from_slice(&(0xF000 + client % networks).to_be_bytes());
+        from.0[16..24].copy_from_slice(&client.to_be_bytes());
+        let mut frame = connect.to_vec();
+        if has_own_ids {
+            frame[16..24].copy_from_slice(&(1 + client).to_be_bytes());
+        }
+        let (cookie, time) = cookies.remove(&from).unwrap_or((0_u64, 0_u32));
         frame[72..80].copy_from_slice(&cookie.to_be_bytes());
         frame[80..84].copy_from_slice(&time.to_be_bytes());
         wire::seal(&mut frame, 0, |check| check);
-        let before = pair.engines[1].stats().forged;
         let now = pair.now;
-        pair.engines[1].handle_frame(now, &from, &frame, false, &mut pair.hosts[1]).expect("sound");
-        examined += pair.engines[1].stats().forged - before;
-        while let Some(out) = pair.engines[1].poll_transmit(now, true, &mut buffer, &mut pair.hosts[1]) {
-            let frame = whole_frame(&out, &buffer, &[], &mut pair.hosts[1]).expect("in clear");
+        let (engine, host) = (&mut pair.engines[1], &mut pair.hosts[1]);
+        engine.handle_frame(now, &from, &frame, false, host).expect("sound");
+        while let Some(request) = host.requests.pop() {
+            requests += 1;
+            engine.reject(now, request, host).expect("asked");
+        }
+        while let Some(out) = engine.poll_transmit(now, true, &mut buffer, host) {
+            let frame = whole_frame(&out, &buffer, &[], host).expect("in clear");
             if let Some(retry) = Retry::parse(&frame) {
-                cookies.insert(retry.header.to, (retry.cookie, retry.cookie_time));
+                cookies.insert(out.to, (retry.cookie, retry.cookie_time));
             }
         }
-        pair.now = pair.now.plus_micros(50);
+        pair.now = pair.now.plus_micros(1_000_000 / ROUNDS);
     }
-    assert_eq!(pair.now.since(started), 1_000_000_000, "a second");
-    assert!((100..200).contains(&examined), "{examined} shares were examined");
-    assert!(pair.hosts[1].requests.is_empty());
+    (pair.engines[1].stats().forged, requests)
+}
+
+/// Clients of another network connect within a second after any flood.
+fn assert_others_connect(pair: &mut Pair) {
     let began = pair.now;
     pair.connect(Attribute::ReliableOrdered);
     assert!(pair.now.since(began) < 1_000_000_000);
+}
+
+#[test]
+fn a_flood_of_wrong_shares_costs_a_bounded_number_and_others_connect() {
+    let connect = asking().connect;
+    for (networks, most) in [(1, 250), (17, 17 * 250), (60, 10_000)] {
+        let mut pair = pair_of([Security::Sealed; 2], 0);
+        let (wrong, requests) = flood(&mut pair, &connect, networks, true);
+        assert!((100..=most).contains(&wrong), "{wrong} shares of {networks} networks were examined");
+        assert_eq!(requests, 0);
+        assert_others_connect(&mut pair);
+    }
+}
+
+/// Whoever has recorded a share can send it again from his own addresses: one network has a part of
+/// all requests.
+#[test]
+fn a_flood_of_a_recorded_share_leaves_room_for_others() {
+    let connect = asking().connect;
+    let mut pair = pair_of([Security::Sealed; 2], 0);
+    let (wrong, requests) = flood(&mut pair, &connect, 1, false);
+    assert_eq!(wrong, 0);
+    assert!((100..1000).contains(&requests), "{requests} requests of one network");
+    assert_others_connect(&mut pair);
 }
 
 #[test]

@@ -111,6 +111,12 @@ fn a_key_is_never_used_up() {
     }
     assert!((FRAMES..=2 * FRAMES).contains(&sent), "{sent}");
     assert_eq!(pair.hosts[0].broken, [(ends[0], Failure::TimedOut)]);
+    // Nor is it by the CLOSE of the program, which ends the connection without a further event.
+    let now = pair.now;
+    pair.engines[0].close(now, ends[0], &mut pair.hosts[0]);
+    pair.pump();
+    assert_eq!((pair.hosts[0].broken.len(), pair.engines[0].table.len()), (1, 0));
+    assert!(pair.hosts[0].sealer.as_ref().is_some_and(ToySealer::is_empty));
 }
 
 /// Frames of the previous phase that come late are opened, those that come again are not.
