@@ -172,8 +172,7 @@ pub struct Described {
     pub length: u64,
     /// Operations until it is inactive; [`FOREVER`], or 0 and less.
     pub threshold: i32,
-    /// With [`options::MAX_SIZE`]: a request that leaves fewer bytes than these makes it inactive,
-    /// and one that is shorter takes none.
+    /// With [`options::MAX_SIZE`]: a request that leaves fewer bytes than these makes it inactive.
     pub max_size: u64,
     /// [`options`].
     pub options: u32,

@@ -132,9 +132,7 @@ fn build(rng: &mut Rng, target: &Side, from: u32, list: &mut Vec<Expected>) {
         descriptor.described.max_size = max_size;
         let descriptor = descriptor.events(target.served[from as usize]);
         let handle = target.ni.attach_memory(entry, descriptor, unlink).expect("room");
-        let (offset, size, options) = (0, size as u64, chosen);
-        let is_limited = options & options::MAX_SIZE != 0 && options & options::MANAGE_REMOTE == 0;
-        let is_spent = is_limited && size < max_size;
+        let (offset, size, options, is_spent) = (0, size as u64, chosen, false);
         list.insert(
             at,
             Expected { wanted, options, threshold, max_size, size, offset, is_spent, goes, entry, handle, memory },
