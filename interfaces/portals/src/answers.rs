@@ -82,8 +82,8 @@ impl State {
             return self.objects.drop_request(0);
         };
         memory.count();
-        let sequence = self.objects.report(operation.memory, EventKind::Ack, &facts);
-        self.objects.settle(operation.memory, sequence.unwrap_or(facts.link));
+        self.objects.report(operation.memory, EventKind::Ack, &facts);
+        self.objects.settle(operation.memory, &facts);
     }
 
     fn on_reply(&mut self, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
@@ -132,7 +132,7 @@ impl State {
         if let Some(memory) = self.objects.memories.get_mut(operation.memory) {
             memory.pending -= 1;
         }
-        self.objects.settle(operation.memory, operation.facts.link);
+        self.objects.settle(operation.memory, &operation.facts);
     }
 
     fn on_offered(&mut self, endpoint: &Endpoint, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {

@@ -100,6 +100,8 @@ pub(crate) struct Memory {
     pub(crate) pending: u32,
     /// A request has left fewer than `max_size` bytes.
     is_spent: bool,
+    /// The sequence of its last event.
+    last: u32,
     unlink: Unlink,
     entry: Option<Handle>,
 }
@@ -356,9 +358,18 @@ impl Objects {
         let (region, mut described) = self.check(descriptor)?;
         described.threshold = described.threshold.max(-1);
         let leaves = leaves(&described);
-        let memory =
-            Memory { region, own: None, described, leaves, offset: 0, pending: 0, is_spent: false, unlink, entry };
-        self.touched = self.memories.insert(memory);
+        self.touched = self.memories.insert(Memory {
+            region,
+            own: None,
+            described,
+            leaves,
+            offset: 0,
+            pending: 0,
+            is_spent: false,
+            last: 0,
+            unlink,
+            entry,
+        });
         self.touched.ok_or(Error::NoSpace)
     }
 

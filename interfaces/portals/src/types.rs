@@ -345,7 +345,8 @@ pub struct Event {
     pub described: Described,
     /// The initiator's word of a put.
     pub header: u64,
-    /// Equal in START and END; in UNLINK the sequence of END.
+    /// Equal in START and END; in UNLINK the sequence of the last event before it, that of END
+    /// unless END is disabled.
     pub link: u32,
     /// 0: done. 1: failed.
     pub failure: u32,
