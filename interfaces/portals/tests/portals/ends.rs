@@ -1,8 +1,10 @@
-//! How descriptors end, and what UNLINK tells.
+//! How descriptors end: what UNLINK tells, and what counts as dropped by then.
 
 use crate::world::{GET, PUT, TRANSPORTS, anything, close, events, id, other, put, two, until, zeroes};
-use cci_portals::EventKind::{Ack, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart, Unlink as Unlinked};
-use cci_portals::{Descriptor, Event, Target, Unlink, options};
+use cci_portals::EventKind::{
+    Ack, GetPutEnd, GetPutStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart, Unlink as Unlinked,
+};
+use cci_portals::{Descriptor, Error, Event, Target, Unlink, buffer, options};
 
 /// What UNLINK has of the event before it: all but what is its own.
 #[track_caller]
@@ -62,4 +64,42 @@ fn unlink_follows_the_last_event_that_its_descriptor_left() {
         let seen = events(&sides, side, &[start, Unlinked]);
         check_unlink(&seen[1], &seen[0]);
     }
+}
+
+/// An ack is dropped where its descriptor has gone. One that finds it inactive leaves nothing, as
+/// nothing was asked for.
+#[test]
+fn an_ack_for_an_inactive_descriptor_leaves_nothing_and_counts_nowhere() {
+    for size in [8, 100_000] {
+        let sides = two("sm");
+        sides[1].post(anything(), &zeroes(size), PUT | options::MANAGE_REMOTE);
+        let once = Descriptor::new(&zeroes(size)).threshold(1).events(sides[0].queue);
+        let source = sides[0].ni.bind(once, Unlink::Retain).expect("room");
+        sides[0].ni.put(source, None, true, &other(1)).expect("active");
+        events(&sides, 0, &[SendStart, SendEnd]);
+        until(&sides, "the ack", || (sides[0].ni.counts().0 == 0).then_some(()));
+        assert_eq!((sides[0].event(), sides[0].dropped()), (None, 0));
+        assert_eq!(sides[0].ni.put(source, None, true, &other(1)), Err(Error::Memory), "it is inactive");
+    }
+}
+
+/// A swap that its target drops has no reply, so nothing but the request is dropped.
+#[test]
+fn a_swap_that_is_dropped_counts_once() {
+    let sides = two("sm");
+    let once = |threshold| Descriptor::new(&zeroes(8)).threshold(threshold).events(sides[0].queue);
+    // The send takes what its reply would need.
+    let both = sides[0].ni.bind(once(1), Unlink::Retain).expect("room");
+    sides[0].ni.get_put(both, both, &other(1)).expect("active");
+    events(&sides, 0, &[SendStart, SendEnd]);
+    until(&sides, "the end", || (sides[0].ni.counts().0 == 0).then_some(()));
+    assert_eq!((sides[0].event(), sides[0].dropped(), sides[1].dropped()), (None, 0, 1));
+    // One that is taken has a reply, which is dropped.
+    sides[1].post(anything(), &buffer(vec![5; 8]), PUT | GET | options::MANAGE_REMOTE);
+    let both = sides[0].ni.bind(once(1), Unlink::Retain).expect("room");
+    sides[0].ni.get_put(both, both, &other(1)).expect("active");
+    events(&sides, 0, &[SendStart, SendEnd]);
+    events(&sides, 1, &[GetPutStart, GetPutEnd]);
+    until(&sides, "the reply", || (sides[0].ni.counts().0 == 0).then_some(()));
+    assert_eq!((sides[0].event(), sides[0].dropped(), sides[1].dropped()), (None, 1, 1));
 }
