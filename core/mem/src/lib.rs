@@ -80,6 +80,9 @@ pub mod ring;
 pub mod schedule;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod secrets;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod segment;
 #[allow(unsafe_code)]
 pub mod slab;

@@ -127,10 +127,11 @@ impl<'a> Source<'a> {
         bytes
     }
 
-    /// Returns where the bytes begin.
+    /// Returns where the bytes begin, for code that reads them once by itself.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(crate) const fn start(&self) -> *const u8 {
+    #[must_use]
+    pub const fn start(&self) -> *const u8 {
         self.start
     }
 
