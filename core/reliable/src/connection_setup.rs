@@ -101,6 +101,26 @@ impl<L: Link> Reliable<L> {
         core.explain(slot, silence.map_or(reason.clone(), |why| format!("{reason}; {why}")));
     }
 
+    /// Stores why a connect to this address was refused: the two sides do not agree on security.
+    #[cold]
+    pub(super) fn explain_security(&self, core: &mut Core, slot: &'static Slot, to: &Address) {
+        let mut name = String::new();
+        // A string takes everything.
+        let _ = self.link.write_name(to, &mut name);
+        let reason = if self.host.keys.is_some() {
+            format!(
+                "{name} does not agree to a sealed connection: it has no secret, another one, or an older library; give \
+                 both endpoints the same secret (the key secret_file), or set security = prefer here"
+            )
+        } else {
+            format!(
+                "{name} takes sealed connections only; give this endpoint its secret, by the key secret_file or by \
+                 CCI_SECRET_FILE"
+            )
+        };
+        core.explain(slot, reason);
+    }
+
     /// A sentence about the addresses of a host.
     #[cold]
     fn tried(&self, addresses: &[Address]) -> String {
@@ -134,7 +154,7 @@ impl<L: Link> Reliable<L> {
         if let Some(pending) = self.host.inbox.pending_requests.take(request) {
             let now = self.link.now();
             // An error means that the client is gone.
-            let _ = self.engine.reject(now, pending.index);
+            let _ = self.engine.reject(now, pending.index, &mut HostCtx { state: &mut self.host, core });
             self.transmit(core, now, false);
         }
     }
@@ -170,7 +190,13 @@ impl<L: Link> Reliable<L> {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
         let Some(pending) = self.host.inbox.pending_requests.take(request) else { return Ok(()) };
         let now = self.link.now();
-        if let Err(error) = self.engine.redirect(now, pending.index, uri.as_bytes(), token) {
+        if let Err(error) = self.engine.redirect(
+            now,
+            pending.index,
+            uri.as_bytes(),
+            token,
+            &mut HostCtx { state: &mut self.host, core },
+        ) {
             self.host.inbox.pending_requests.insert(request, pending);
             return Err(error);
         }

@@ -3,6 +3,7 @@
 
 use super::Reliable;
 use super::cookies::{PendingConnection, cell, is_engines};
+use super::host::HostCtx;
 use super::shares::NOBODY;
 use crate::Link;
 use cci_mem::sync::Ordering;
@@ -52,6 +53,13 @@ pub(super) enum DeferredCall {
         /// Where the connect has asked.
         to: Address,
     },
+    /// Explain the event of a connect whose peer does not agree to its security.
+    ExplainSecurity {
+        /// The slot of the event.
+        slot: &'static Slot,
+        /// Where the connect has asked.
+        to: Address,
+    },
     /// Explain why the connection with this cookie broke, where the system refuses frames.
     ExplainBreak(u32),
     /// Pass the timeouts of the connection with this cookie to the engine.
@@ -80,7 +88,7 @@ impl<L: Link> Reliable<L> {
                 }
                 DeferredCall::Reject(index) => {
                     // An error means that the client is gone.
-                    let _ = self.engine.reject(now, index);
+                    let _ = self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core });
                 }
                 DeferredCall::Close(index) => self.close_index(core, now, index),
                 DeferredCall::ExplainTimeout { slot, to, is_answered } => {
@@ -91,6 +99,7 @@ impl<L: Link> Reliable<L> {
                         core.explain(slot, refusal);
                     }
                 }
+                DeferredCall::ExplainSecurity { slot, to } => self.explain_security(core, slot, &to),
                 DeferredCall::ExplainBreak(cookie) => self.explain_break(core, cookie),
                 DeferredCall::UpdateTimeouts(cookie) => {
                     if let Some(cell) = cell(core, cookie) {
@@ -115,7 +124,7 @@ impl<L: Link> Reliable<L> {
     fn accept_expected(&mut self, core: &mut Core, now: Time, index: Index, attribute: Attribute, token: u64) {
         match self.expected.take(token) {
             Some(client) => self.accept_index(core, now, index, attribute, (Some(client.slot), client.context)),
-            None => drop(self.engine.reject(now, index)),
+            None => drop(self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core })),
         }
     }
 
@@ -146,7 +155,7 @@ impl<L: Link> Reliable<L> {
         (slot, context): (Option<&'static Slot>, u64),
     ) {
         let Ok(cell) = core.open_connection(attribute, context, self.host.max_send_size) else {
-            let _ = self.engine.reject(now, index);
+            let _ = self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core });
             return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
         let opening = PendingConnection {
