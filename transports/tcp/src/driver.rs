@@ -4,6 +4,7 @@ use crate::endpoint::Tcp;
 use crate::frame::MOST_STREAMS;
 use crate::lane::shared::Shared;
 use crate::open::listen_at;
+use crate::seal::Security;
 use crate::settings::{MSS, SEND_SIZES, Settings, ports};
 use cci_proto::Status;
 use cci_transport::{
@@ -60,14 +61,23 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     Ok(Box::new(open_tcp(core, options)?))
 }
 
-pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
+fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
+    open_with(core, options, None)
+}
+
+/// Opens the transport with this secret, or with none.
+pub(crate) fn open_with(
+    core: &Core,
+    options: &TransportOptions<'_>,
+    security: Option<Security>,
+) -> Result<Tcp, OpenError> {
     let settings = settings(options.arguments, options.service)?;
     let system = |refused| OpenError::call("cannot open a tcp endpoint", refused);
     let (listener, uri) = listen_at(&settings)?;
     room_for(BUFFERS)?;
     let words = random().by("getrandom").map_err(system)?;
     let max_send_size = settings.mss.unwrap_or(options.max_send_size);
-    let shared = Shared::new(core, settings, max_send_size, words).map_err(system)?;
+    let shared = Shared::new(core, (settings, security), max_send_size, words).map_err(system)?;
     Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
 }
 
