@@ -134,7 +134,7 @@ impl<L: Link> Reliable<L> {
         if let Some(pending) = self.host.inbox.pending_requests.take(request) {
             let now = self.link.now();
             // An error means that the client is gone.
-            let _ = self.engine.reject(now, pending.index);
+            let _ = self.engine.reject(now, pending.index, &mut HostCtx { state: &mut self.host, core });
             self.transmit(core, now, false);
         }
     }
@@ -170,7 +170,13 @@ impl<L: Link> Reliable<L> {
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
         let Some(pending) = self.host.inbox.pending_requests.take(request) else { return Ok(()) };
         let now = self.link.now();
-        if let Err(error) = self.engine.redirect(now, pending.index, uri.as_bytes(), token) {
+        if let Err(error) = self.engine.redirect(
+            now,
+            pending.index,
+            uri.as_bytes(),
+            token,
+            &mut HostCtx { state: &mut self.host, core },
+        ) {
             self.host.inbox.pending_requests.insert(request, pending);
             return Err(error);
         }

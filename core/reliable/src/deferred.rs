@@ -3,6 +3,7 @@
 
 use super::Reliable;
 use super::cookies::{PendingConnection, cell, is_engines};
+use super::host::HostCtx;
 use super::shares::NOBODY;
 use crate::Link;
 use cci_mem::sync::Ordering;
@@ -80,7 +81,7 @@ impl<L: Link> Reliable<L> {
                 }
                 DeferredCall::Reject(index) => {
                     // An error means that the client is gone.
-                    let _ = self.engine.reject(now, index);
+                    let _ = self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core });
                 }
                 DeferredCall::Close(index) => self.close_index(core, now, index),
                 DeferredCall::ExplainTimeout { slot, to, is_answered } => {
@@ -115,7 +116,7 @@ impl<L: Link> Reliable<L> {
     fn accept_expected(&mut self, core: &mut Core, now: Time, index: Index, attribute: Attribute, token: u64) {
         match self.expected.take(token) {
             Some(client) => self.accept_index(core, now, index, attribute, (Some(client.slot), client.context)),
-            None => drop(self.engine.reject(now, index)),
+            None => drop(self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core })),
         }
     }
 
@@ -146,7 +147,7 @@ impl<L: Link> Reliable<L> {
         (slot, context): (Option<&'static Slot>, u64),
     ) {
         let Ok(cell) = core.open_connection(attribute, context, self.host.max_send_size) else {
-            let _ = self.engine.reject(now, index);
+            let _ = self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core });
             return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
         let opening = PendingConnection {

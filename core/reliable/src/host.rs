@@ -348,7 +348,7 @@ impl Host for HostCtx<'_> {
                 state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
             }
             Event::Open { max_send_size, peer } => return state.on_open(core, cookie, max_send_size, &peer),
-            Event::Refused { failure, is_answered } => state.on_refused(core, cookie, failure, is_answered),
+            Event::Refused { failure, is_answered, .. } => state.on_refused(core, cookie, failure, is_answered),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();
                 state.deferred.push(DeferredCall::Redirect { index, cookie, uri, token });

@@ -88,7 +88,7 @@ impl Outbox {
     /// registered any more is lost.
     #[inline]
     pub(super) fn push(&mut self, transmit: &Transmit<FrameMemory>, registry: &Registrations) {
-        let Transmit { to, len, piece, piece_len, checked, probe } = *transmit;
+        let Transmit { to, len, piece, piece_len, checked, probe, .. } = *transmit;
         let at = self.end;
         let more = piece_len as usize;
         let is_copied = piece.is_some_and(|part| checked && (part.span.len() <= COPIED || part.is_changing));

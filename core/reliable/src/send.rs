@@ -181,7 +181,7 @@ impl<L: Link> Reliable<L> {
             return engine.send(now, index, post.parts, post.op, post.prompt).map(|()| false);
         };
         let mut taken = 0;
-        let leave = |transmit: &Transmit<FrameMemory>, frame: &mut [u8]| {
+        let leave = |transmit: &Transmit<FrameMemory>, frame: &mut [u8], _: &mut HostCtx<'_>| {
             let head = &mut frame[..transmit.len];
             wire::seal(head, 0, |crc| crc);
             taken = link.send_burst(&[Outgoing { to: transmit.to, head, piece: None, probe: false }]);

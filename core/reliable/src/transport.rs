@@ -342,7 +342,7 @@ impl<L: Link> Reliable<L> {
         self.host.registry.clear();
         let asked: Vec<Index> = self.host.inbox.pending_requests.iter().map(|request| request.index).collect();
         for index in asked {
-            let _ = self.engine.reject(now, index);
+            let _ = self.engine.reject(now, index, &mut HostCtx { state: &mut self.host, core });
         }
         let cells: Vec<&'static Connection> =
             core.connections().filter(|cell| !cell.attribute().is_multicast()).collect();

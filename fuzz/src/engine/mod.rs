@@ -252,7 +252,7 @@ impl World {
         let mut buffer = [0; MTU as usize];
         let sent = if bytes.flag() {
             let post = Post { parts, op, prompt };
-            self.engine.send_now(self.now, index, &post, &mut buffer, &mut self.books, |_, _| {})
+            self.engine.send_now(self.now, index, &post, &mut buffer, &mut self.books, |_, _, _| {})
         } else {
             self.engine.send(self.now, index, parts, op, prompt).map(|()| None)
         };
@@ -313,8 +313,8 @@ impl World {
         self.next_user += 1;
         let was_asked = matches!(self.books.connections.get(&index.0), Some((_, Standing::Requested)));
         let (is_done, standing) = match bytes.below(4) {
-            0 => (self.engine.reject(self.now, index), None),
-            1 => (self.engine.redirect(self.now, index, b"sim://elsewhere", 3), None),
+            0 => (self.engine.reject(self.now, index, &mut self.books), None),
+            1 => (self.engine.redirect(self.now, index, b"sim://elsewhere", 3, &mut self.books), None),
             _ => (self.engine.accept(self.now, index, user), Some((user, Standing::Accepted))),
         };
         assert_eq!(is_done.is_ok(), was_asked, "exactly what asks can be answered");

@@ -102,7 +102,9 @@ impl Peer {
         let header = Header { to: 0, ..self.header(Kind::Connect, bytes, time) };
         let (cookie, cookie_time) = if proves { (self.cookie, self.cookie_time) } else { (bytes.long(), 0) };
         let token = bytes.byte().into();
-        Connect { header, offer: Self::offer(bytes), token, cookie, cookie_time, payload: bytes.some() }.emit(frame)
+        let payload = bytes.some();
+        Connect { header, offer: Self::offer(bytes), token, cookie, cookie_time, payload, share: Share::None }
+            .emit(frame)
     }
 
     /// One of the other kinds but DATA.
@@ -118,13 +120,16 @@ impl Peer {
             Kind::Accept => {
                 self.id = header.from;
                 self.seq = u32::MAX - 5;
-                Accept { header, offer: Self::offer(bytes), cookie }.emit(frame)
+                Accept { header, offer: Self::offer(bytes), cookie, share: &[] }.emit(frame)
             }
             Kind::Reject => {
                 let reason = Reason::from_u8(bytes.byte() & 3).unwrap_or(Reason::Program);
-                Reject { header, reason, cookie }.emit(frame)
+                Reject { header, reason, cookie, tag: None }.emit(frame)
             }
-            Kind::Redirect => Redirect { header, cookie, token: bytes.byte().into(), uri: bytes.some() }.emit(frame),
+            Kind::Redirect => {
+                let (token, uri) = (bytes.byte().into(), bytes.some());
+                Redirect { header, cookie, token, uri, tag: None }.emit(frame)
+            }
             Kind::Close => {
                 let (reason, is_answer, messages) = (bytes.byte(), bytes.flag(), bytes.byte().into());
                 let ack = self.heard_seq.wrapping_add(bytes.near());

@@ -2,6 +2,7 @@
 
 use super::connection::moved::Moved;
 use super::host::{Op, Target};
+use super::sealer::Seal;
 use crate::{Access, Address, Attribute};
 use core::time::Duration;
 
@@ -111,6 +112,25 @@ pub struct Transmit<P> {
     /// Whether this is a path probe for a larger MTU. It must not be fragmented, and its loss is no
     /// sign of congestion.
     pub probe: bool,
+    /// How the frame is to be sealed; `None`: it gets length and check. The driver writes the header
+    /// by [`begin_seal`](crate::wire::begin_seal), encrypts what follows it by
+    /// [`Sealer::seal`](super::Sealer::seal), and appends the tag, before it calls the engine again.
+    pub seal: Option<Seal>,
+}
+
+/// How a connection is protected on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// Not at all.
+    #[default]
+    Plain,
+    /// Every frame is sealed.
+    Sealed {
+        /// The lowest bit of the phase of the key of what is sent.
+        send_phase: bool,
+        /// The same of what is received.
+        receive_phase: bool,
+    },
 }
 
 /// State of a connection, for reports.
@@ -132,6 +152,8 @@ pub struct Report {
     pub not_ready: u32,
     /// Frames of the peer that came from another address, if there were some. They were dropped.
     pub moved: Option<Moved>,
+    /// How it is protected.
+    pub protection: Protection,
 }
 
 /// Counters of an endpoint.
@@ -157,4 +179,11 @@ pub struct Stats {
     pub refused: u64,
     /// Times that a peer had no slot.
     pub not_ready: u64,
+    /// Frames in clear for sealed connections, and answers in clear to sealed requests. They were
+    /// dropped.
+    pub clear: u64,
+    /// Frames, shares and rejections with a wrong tag or token. They were dropped.
+    pub forged: u64,
+    /// Sealed frames that had come before, or may have. They were dropped.
+    pub replayed: u64,
 }

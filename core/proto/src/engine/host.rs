@@ -1,5 +1,6 @@
 //! The interface from the engine to its driver: the owner of slots, events and memory.
 
+use super::sealer::Sealer;
 use crate::wire::Crc;
 use crate::{Address, Atomic, Attribute, Failure};
 
@@ -70,6 +71,9 @@ pub enum Event<'a> {
         failure: Failure,
         /// The peer has answered the CONNECT with a cookie, so that an endpoint is there.
         is_answered: bool,
+        /// Somebody has answered in the peer's name that the two sides do not agree on the security
+        /// of the connection. Only a hint: anybody on the path can say so.
+        is_security: bool,
     },
     /// The peer asks the client to go elsewhere: `follow` with the address, or `close`.
     Redirected {
@@ -90,6 +94,11 @@ pub enum Event<'a> {
 pub trait Host {
     /// Bytes that a link can send without a copy.
     type Piece;
+
+    /// Returns the owner of the keys of sealed connections. `None`: all connections are plain.
+    fn sealer(&mut self) -> Option<&mut dyn Sealer> {
+        None
+    }
 
     /// Returns how many messages, of any size, `begin` would accept now. Peers get this as their
     /// credit.

@@ -18,22 +18,28 @@ mod receive;
 #[cfg(any(test, feature = "recording_host"))]
 mod recording_host;
 mod recovery;
+mod sealer;
 mod send;
 mod serial;
 mod setup;
 mod state;
 mod strangers;
 mod teardown;
+#[cfg(any(test, feature = "recording_host"))]
+mod toy_sealer;
 mod waits;
 
 #[cfg(test)]
 mod tests;
 
-pub use api::{Config, Open, PathMtu, Post, Report, Rma, Stats, Transmit};
+pub use api::{Config, Open, PathMtu, Post, Protection, Report, Rma, Stats, Transmit};
 pub use connection::moved::Moved;
 pub use flow::limits::MAX_LARGE;
 pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 #[cfg(any(test, feature = "recording_host"))]
 pub use recording_host::RecordingHost;
+pub use sealer::{Phase, Seal, Sealer, Security};
 pub use state::Engine;
+#[cfg(any(test, feature = "recording_host"))]
+pub use toy_sealer::{ToySealer, whole_frame};
 pub use waits::{Wait, WaitsFor};

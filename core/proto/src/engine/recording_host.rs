@@ -2,6 +2,8 @@
 //! are such as the engine promises.
 
 use super::host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+use super::sealer::Sealer;
+use super::toy_sealer::ToySealer;
 use crate::wire::Crc;
 use crate::{Atomic, Failure};
 use alloc::collections::BTreeMap;
@@ -55,10 +57,20 @@ pub struct RecordingHost {
     pub large: Vec<(u32, u64)>,
     /// The large message that peers write to `memory`: operation and length.
     pub landing: Option<(u32, u64)>,
+    /// The owner of its keys, if it has some.
+    pub sealer: Option<ToySealer>,
+    /// Payloads of requests.
+    pub payloads: Vec<Vec<u8>>,
+    /// Whether those refused connects had an answer about security.
+    pub security: Vec<bool>,
 }
 
 impl Host for RecordingHost {
     type Piece = Vec<u8>;
+
+    fn sealer(&mut self) -> Option<&mut dyn Sealer> {
+        self.sealer.as_mut().map(|sealer| sealer as &mut dyn Sealer)
+    }
 
     fn credit(&self) -> u32 {
         self.claim.unwrap_or(self.slots)
@@ -166,9 +178,14 @@ impl Host for RecordingHost {
     fn event(&mut self, index: Index, _: u32, event: Event<'_>) -> bool {
         self.events += 1;
         match event {
-            Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
+            Event::Request { payload, .. } => {
+                self.requests.push(index);
+                self.payloads.push(payload.to_vec());
+            }
+            Event::Expected { .. } => self.requests.push(index),
             Event::Open { .. } => self.opened.push(index),
-            Event::Refused { failure, is_answered } => {
+            Event::Refused { failure, is_answered, is_security } => {
+                self.security.push(is_security);
                 self.refused.push(failure);
                 self.answered.push(is_answered);
             }

@@ -1,9 +1,10 @@
 //! The state of an engine: an endpoint's connections and what is in flight on them.
 
-use super::api::{Config, Report, Stats};
-use super::connection::conn::{Conn, NONE, SmallPeers, bit};
+use super::api::{Config, Protection, Report, Stats};
+use super::connection::conn::{Conn, NONE, SmallPeers, State, bit};
 use super::connection::exchange::Exchange;
 use super::connection::moved::MovedPeers;
+use super::connection::sealed::{OVERHEAD, SealedConn, SealedConns};
 use super::connection::table::Table;
 use super::connection::timer::Timers;
 use super::connection::unreachable::Unreachable;
@@ -15,6 +16,7 @@ use super::flow::{Flow, Flows};
 use super::host::Index;
 use super::random::Random;
 use super::strangers::admission::Admission;
+use super::strangers::handshake_limit::HandshakeLimit;
 use super::strangers::reply::{MAX_REPLIES, Reply};
 use super::strangers::reply_limit::ReplyLimit;
 use crate::{Address, Time};
@@ -36,6 +38,9 @@ pub struct Engine {
     pub(super) small_peers: SmallPeers,
     /// Peers whose frames come from other addresses.
     pub(super) moved: MovedPeers,
+    pub(super) sealed: SealedConns,
+    /// Where sealed frames are opened; empty until one comes.
+    pub(super) scratch: Vec<u8>,
     pub(super) flows: Flows,
     pub(super) frames: FramePool,
     pub(super) holds: FramePool,
@@ -57,6 +62,8 @@ pub struct Engine {
     pub(super) replies: VecDeque<Reply>,
     /// Limits the replies to strangers.
     pub(super) reply_limit: ReplyLimit,
+    /// Limits the sealed handshakes of strangers.
+    pub(super) handshake_limit: HandshakeLimit,
     /// Connections that are being opened or closed.
     pub(super) exchanges: BTreeMap<u32, Exchange>,
     /// Bodies of the CLOSEs of connections that this side gave up, until their hosts close them.
@@ -106,6 +113,8 @@ impl Engine {
             table: Table::new(),
             small_peers: SmallPeers::default(),
             moved: MovedPeers::default(),
+            sealed: SealedConns::default(),
+            scratch: Vec::new(),
             flows: Flows::new(),
             frames: FramePool::new(config.frames, stride),
             holds: FramePool::new(config.holds, stride),
@@ -119,6 +128,7 @@ impl Engine {
             awaiting_slot: VecDeque::new(),
             replies: VecDeque::with_capacity(MAX_REPLIES),
             reply_limit: ReplyLimit::new(),
+            handshake_limit: HandshakeLimit::new(),
             exchanges: BTreeMap::new(),
             farewells: BTreeMap::new(),
             unreachable: BTreeMap::new(),
@@ -173,7 +183,19 @@ impl Engine {
             (report.resent, report.not_ready) = (flow.send_window.resent(), flow.peer.times());
         }
         report.window = u32::try_from(window / mtu).unwrap_or(u32::MAX);
+        if let Some(sealed) = self.sealed_conn(index.0) {
+            let [send_phase, receive_phase] = sealed.phases();
+            report.mtu = report.mtu.saturating_add(OVERHEAD);
+            report.protection = Protection::Sealed { send_phase, receive_phase };
+        }
         report
+    }
+
+    /// Returns the state of a sealed connection that has keys.
+    pub(super) fn sealed_conn(&self, index: u32) -> Option<&SealedConn> {
+        let conn = self.table.get(index).filter(|conn| conn.has(bit::SEALED) && conn.state != State::Requested)?;
+        debug_assert!(conn.state != State::Asking);
+        self.sealed.get(index)
     }
 
     /// Counters.

@@ -1,5 +1,7 @@
 //! Big-endian fields at offsets.
 
+use super::TAG;
+
 /// The `N` bytes at this offset, if the frame is that long.
 #[inline]
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -48,6 +50,19 @@ pub(super) fn put_bytes(frame: &mut [u8], at: usize, bytes: &[u8]) -> usize {
     let end = at + bytes.len();
     frame[at..end].copy_from_slice(bytes);
     end
+}
+
+/// Writes a tag, if there is one, and says where the frame ends.
+pub(super) fn put_tag(frame: &mut [u8], at: usize, tag: Option<[u8; TAG]>) -> usize {
+    let Some(tag) = tag else { return at };
+    put(frame, at, tag);
+    at + TAG
+}
+
+/// The tag that ends a frame whose other bytes end at `at`, if it has one. `None` if the frame is
+/// neither that long nor longer by a tag.
+pub(super) fn tag_at_end(frame: &[u8], at: usize) -> Option<Option<[u8; TAG]>> {
+    if frame.len() == at { Some(None) } else { Some(Some(frame.get(at..)?.try_into().ok()?)) }
 }
 
 /// A length as a field of two bytes. No frame is longer, so that the bound is never met by a frame

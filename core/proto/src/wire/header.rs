@@ -10,13 +10,13 @@ pub const HEADER: usize = 32;
 pub const VERSION: u8 = 2;
 
 /// The first byte: 0xC, and the version.
-const MAGIC: u8 = 0xC0 | VERSION;
+pub(super) const MAGIC: u8 = 0xC0 | VERSION;
 
 /// Up to this size a frame is checked in one go, in a copy whose check is zero: continuing a CRC
 /// costs more than the copy.
 const SHORT: usize = 128;
 
-/// The kinds of frames. 0x80 is reserved for sealed frames.
+/// The kinds of frames. Bit 0x80 marks sealed ones ([`SealedHeader`](super::SealedHeader)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -70,7 +70,7 @@ pub enum Malformed {
     Short,
     /// Not a frame, or one of a version that is not spoken here.
     Version,
-    /// A kind that is not known here, a sealed one too.
+    /// A kind that is not known here. [`verify`] knows no sealed one.
     Kind,
     /// Not as long as it says.
     Length,

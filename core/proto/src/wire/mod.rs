@@ -44,11 +44,12 @@ mod redirect;
 mod reject;
 mod reset;
 mod retry;
+mod sealed;
 
 pub use accept::Accept;
 pub use close::{CLOSE, Close};
 pub use confirm::Confirm;
-pub use connect::{CONNECT, CONNECT_MIN, Connect, MAX_PAYLOAD};
+pub use connect::{CONNECT, CONNECT_MIN, CONNECT_SEALED_MIN, Connect, MAX_PAYLOAD, Share};
 pub use crc::Crc;
 pub use data::{Ack, DATA, Data, MAX_SACK, Sack, flags};
 pub use emit::{
@@ -67,3 +68,4 @@ pub use redirect::{MAX_URI, Redirect};
 pub use reject::{Reason, Reject};
 pub use reset::Reset;
 pub use retry::Retry;
+pub use sealed::{Fields, MAX_SHARE, SHARE, SealedConfirm, SealedHeader, SealedReset, TAG, begin_seal, is_sealed};

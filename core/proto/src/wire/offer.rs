@@ -29,6 +29,8 @@ use crate::Attribute;
 pub mod features {
     /// RMA bytes between two endpoints of one host may go without check.
     pub const UNCHECKED: u32 = 1;
+    /// The connection is sealed. In CONNECT: a share of a handshake follows the payload.
+    pub const SEALED: u32 = 1 << 16;
     /// Bits that are reserved for encryption. A CONNECT with one of them may carry more than
     /// padding after its payload.
     pub const ENCRYPTION: u32 = 0xFFFF_0000;

@@ -14,8 +14,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::bytes::{length, put, put_bytes, u16_at, u64_at, zero};
-use super::{Header, Kind};
+use super::bytes::{length, put, put_bytes, put_tag, tag_at_end, u16_at, u64_at, zero};
+use super::{Fields, Header, Kind, TAG};
 
 /// Bytes before the URI.
 pub(super) const REDIRECT: usize = 52;
@@ -34,6 +34,8 @@ pub struct Redirect<'a> {
     pub token: u64,
     /// The other endpoint's, 1 to [`MAX_URI`] bytes; whether it is one is for the link to say.
     pub uri: &'a [u8],
+    /// The tag over [`Redirect::fields`] in a sealed handshake; it follows the URI.
+    pub tag: Option<[u8; TAG]>,
 }
 
 impl<'a> Redirect<'a> {
@@ -48,7 +50,8 @@ impl<'a> Redirect<'a> {
         put(frame, 34, [0; 2]);
         put(frame, 36, self.cookie.to_be_bytes());
         put(frame, 44, self.token.to_be_bytes());
-        put_bytes(frame, REDIRECT, self.uri)
+        let end = put_bytes(frame, REDIRECT, self.uri);
+        put_tag(frame, end, self.tag)
     }
 
     /// Reads one that [`verify`](super::verify) let pass.
@@ -61,9 +64,16 @@ impl<'a> Redirect<'a> {
     #[must_use]
     pub fn parse_after(header: Header, frame: &'a [u8]) -> Option<Self> {
         zero::<2>(frame, 34)?;
-        let uri = frame.get(REDIRECT..)?;
-        let is_sound = usize::from(u16_at(frame, 32)?) == uri.len() && (1..=MAX_URI).contains(&uri.len());
-        is_sound.then_some(())?;
-        Some(Self { header, cookie: u64_at(frame, 36)?, token: u64_at(frame, 44)?, uri })
+        let len = Some(usize::from(u16_at(frame, 32)?)).filter(|len| (1..=MAX_URI).contains(len))?;
+        let uri = frame.get(REDIRECT..REDIRECT + len)?;
+        let tag = tag_at_end(frame, REDIRECT + len)?;
+        Some(Self { header, cookie: u64_at(frame, 36)?, token: u64_at(frame, 44)?, uri, tag })
+    }
+
+    /// What the tag of such a frame authenticates.
+    #[must_use]
+    pub fn fields(frame: &[u8]) -> Fields {
+        let len = u16_at(frame, 32).map_or(0, usize::from);
+        Fields::of(frame, REDIRECT + len, &[36..44])
     }
 }

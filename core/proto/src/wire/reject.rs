@@ -9,8 +9,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::bytes::{put, u8_at, u64_at, zero};
-use super::{Header, Kind};
+use super::bytes::{put, put_tag, tag_at_end, u8_at, u64_at, zero};
+use super::{Fields, Header, Kind, TAG};
 
 /// Bytes of the frame.
 const REJECT: usize = 44;
@@ -25,8 +25,11 @@ pub enum Reason {
     Version = 1,
     /// It has no room for another connection.
     Resources = 2,
-    /// It does not offer what the connection is to promise.
+    /// It does not offer what the connection is to promise, or wants it sealed from a client that
+    /// has no word for that.
     Attribute = 3,
+    /// It does not agree to the security of the connection: it has no secret, or another one.
+    Security = 4,
 }
 
 impl Reason {
@@ -38,12 +41,13 @@ impl Reason {
             1 => Self::Version,
             2 => Self::Resources,
             3 => Self::Attribute,
+            4 => Self::Security,
             _ => return None,
         })
     }
 }
 
-/// A server does not accept.
+/// A server does not accept. With a tag the frame is that much longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// `from` is 0 or the server's identifier.
@@ -52,6 +56,8 @@ pub struct Reject {
     pub reason: Reason,
     /// As the client sent it, so that nobody off the path can answer for the server.
     pub cookie: u64,
+    /// The tag over [`Reject::fields`] in a sealed handshake.
+    pub tag: Option<[u8; TAG]>,
 }
 
 impl Reject {
@@ -64,7 +70,7 @@ impl Reject {
         self.header.emit_as(Kind::Reject, frame);
         put(frame, 32, [self.reason as u8, 0, 0, 0]);
         put(frame, 36, self.cookie.to_be_bytes());
-        REJECT
+        put_tag(frame, REJECT, self.tag)
     }
 
     /// Reads one that [`verify`](super::verify) let pass.
@@ -76,8 +82,14 @@ impl Reject {
     /// As [`Reject::parse`], for a frame whose header, of the kind REJECT, was parsed already.
     #[must_use]
     pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
-        (frame.len() == REJECT).then_some(())?;
+        let tag = tag_at_end(frame, REJECT)?;
         zero::<3>(frame, 33)?;
-        Some(Self { header, reason: Reason::from_u8(u8_at(frame, 32)?)?, cookie: u64_at(frame, 36)? })
+        Some(Self { header, reason: Reason::from_u8(u8_at(frame, 32)?)?, cookie: u64_at(frame, 36)?, tag })
+    }
+
+    /// What the tag of such a frame authenticates.
+    #[must_use]
+    pub fn fields(frame: &[u8]) -> Fields {
+        Fields::of(frame, 36, &[])
     }
 }

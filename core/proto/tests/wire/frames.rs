@@ -88,6 +88,7 @@ pub(crate) fn connect() -> Connect<'static> {
         cookie: 0xD1D2_D3D4_D5D6_D7D8,
         cookie_time: 0xE1E2_E3E4,
         payload: b"hello",
+        share: Share::None,
     }
 }
 
@@ -98,13 +99,15 @@ pub(crate) fn control_frames() -> Vec<Named> {
         cookie: 0xD1D2_D3D4_D5D6_D7D8,
         cookie_time: 0xE1E2_E3E4,
     };
-    let accept = Accept { header: header(Kind::Accept), offer: OFFER, cookie: 0xD1D2_D3D4_D5D6_D7D8 };
-    let reject = Reject { header: header(Kind::Reject), reason: Reason::Resources, cookie: 0xD1D2_D3D4_D5D6_D7D8 };
+    let accept = Accept { header: header(Kind::Accept), offer: OFFER, cookie: 0xD1D2_D3D4_D5D6_D7D8, share: &[] };
+    let reject =
+        Reject { header: header(Kind::Reject), reason: Reason::Resources, cookie: 0xD1D2_D3D4_D5D6_D7D8, tag: None };
     let redirect = Redirect {
         header: header(Kind::Redirect),
         cookie: 0xD1D2_D3D4_D5D6_D7D8,
         token: 0xC1C2_C3C4_C5C6_C7C8,
         uri: b"sock://192.0.2.7:9000",
+        tag: None,
     };
     let close = Close { header: header(Kind::Close), reason: 0, is_answer: false, ack: 0x9192_9394, messages: 3 };
     let reset = Reset { header: header(Kind::Reset), number: 0xF1F2_F3F4 };

@@ -7,3 +7,4 @@ mod frames;
 mod malformed;
 mod properties;
 mod round_trips;
+mod sealed;

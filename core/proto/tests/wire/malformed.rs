@@ -153,7 +153,7 @@ fn numbers_without_a_meaning_are_refused() {
         ("connect", 40, 3),
         ("connect", 40, 4),
         ("accept", 40, 5),
-        ("reject", 32, 4),
+        ("reject", 32, 5),
         ("close", 33, 2),
         ("close", 34, 1),
         ("close", 34, 65),
@@ -214,7 +214,7 @@ fn padding_may_be_more_than_zeros_for_those_who_know_a_feature_to_come() {
 #[test]
 fn a_uri_is_as_long_as_it_says() {
     for uri in [vec![], vec![b'u'; MAX_URI + 1]] {
-        let redirect = Redirect { header: frames::header(Kind::Redirect), cookie: 1, token: 2, uri: &uri };
+        let redirect = Redirect { header: frames::header(Kind::Redirect), cookie: 1, token: 2, uri: &uri, tag: None };
         assert_contradicts_itself(&frames::frame(|f| redirect.emit(f)), "too short or too long");
     }
     let bytes = sample("redirect");

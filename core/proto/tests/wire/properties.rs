@@ -206,8 +206,16 @@ proptest! {
         cookie: u64,
         cookie_time: u32,
         payload in vec(any::<u8>(), 0..=MAX_PAYLOAD),
+        share in vec(any::<u8>(), SHARE..=SHARE + MAX_PAYLOAD),
+        is_inside: bool,
     ) {
-        let connect = Connect { header: Header { to: 0, ..header }, offer, token, cookie, cookie_time, payload: &payload };
+        let (share, payload) = match (offer.features & features::SEALED, is_inside) {
+            (0, _) => (Share::None, &payload[..]),
+            (_, false) => (Share::Beside(&share[..SHARE]), &payload[..]),
+            (_, true) => (Share::Inside(&share), &[][..]),
+        };
+        let header = Header { to: 0, ..header };
+        let connect = Connect { header, offer, token, cookie, cookie_time, payload, share };
         let bytes = frames::frame(|f| connect.emit(f));
         prop_assert_eq!(verify(&bytes), Ok(connect.header));
         prop_assert_eq!(Connect::parse(&bytes), Some(connect));
@@ -220,17 +228,21 @@ proptest! {
         cookie: u64,
         word: u32,
         token: u64,
-        reason in 0_u8..4,
+        reason in 0_u8..5,
         uri in vec(any::<u8>(), 1..=MAX_URI),
+        share in vec(any::<u8>(), SHARE..=MAX_SHARE),
+        tag: Option<[u8; TAG]>,
     ) {
-        let accept = Accept { header, offer, cookie };
-        prop_assert_eq!(Accept::parse(&frames::frame(|f| accept.emit(f))), Some(accept));
+        let share = if offer.features & features::SEALED == 0 { &[] } else { &share[..] };
+        let accept = Accept { header, offer, cookie, share };
+        let bytes = frames::frame(|f| accept.emit(f));
+        prop_assert_eq!(Accept::parse(&bytes), Some(accept));
         let retry = Retry { header: Header { kind: Kind::Retry, from: 0, ..header }, cookie, cookie_time: word };
         prop_assert_eq!(Retry::parse(&frames::frame(|f| retry.emit(f))), Some(retry));
-        let reason = Reason::from_u8(reason).expect("one of four");
-        let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason, cookie };
+        let reason = Reason::from_u8(reason).expect("one of five");
+        let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason, cookie, tag };
         prop_assert_eq!(Reject::parse(&frames::frame(|f| reject.emit(f))), Some(reject));
-        let redirect = Redirect { header: Header { kind: Kind::Redirect, ..header }, cookie, token, uri: &uri };
+        let redirect = Redirect { header: Header { kind: Kind::Redirect, ..header }, cookie, token, uri: &uri, tag };
         let bytes = frames::frame(|f| redirect.emit(f));
         prop_assert_eq!(Redirect::parse(&bytes), Some(redirect));
     }

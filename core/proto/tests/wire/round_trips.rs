@@ -57,7 +57,7 @@ fn a_connect_comes_back_and_is_as_long_as_its_longest_answer() {
     let bytes = sample("connect");
     assert_eq!(bytes.len(), CONNECT_MIN);
     let uri = [b'u'; MAX_URI];
-    let redirect = Redirect { header: header(Kind::Redirect), cookie: 0, token: 0, uri: &uri };
+    let redirect = Redirect { header: header(Kind::Redirect), cookie: 0, token: 0, uri: &uri, tag: None };
     assert_eq!(frames::frame(|f| redirect.emit(f)).len(), CONNECT_MIN);
     assert_eq!(Connect::parse(&bytes), Some(connect()));
     let payload = [7; MAX_PAYLOAD];
@@ -72,7 +72,7 @@ fn handshakes_come_back() {
     let accept = sample("accept");
     assert_eq!(
         Accept::parse(&accept),
-        Some(Accept { header: header(Kind::Accept), offer: OFFER, cookie: 0xD1D2_D3D4_D5D6_D7D8 })
+        Some(Accept { header: header(Kind::Accept), offer: OFFER, cookie: 0xD1D2_D3D4_D5D6_D7D8, share: &[] })
     );
     assert_eq!(accept.len(), 72);
     let retry = Retry::parse(&sample("retry")).expect("sound");
@@ -99,12 +99,12 @@ fn handshakes_come_back() {
 
 #[test]
 fn each_reason_of_a_rejection_comes_back() {
-    for reason in [Reason::Program, Reason::Version, Reason::Resources, Reason::Attribute] {
-        let bytes = frames::frame(|f| Reject { header: header(Kind::Reject), reason, cookie: 1 }.emit(f));
+    for reason in [Reason::Program, Reason::Version, Reason::Resources, Reason::Attribute, Reason::Security] {
+        let bytes = frames::frame(|f| Reject { header: header(Kind::Reject), reason, cookie: 1, tag: None }.emit(f));
         assert_eq!(Reject::parse(&bytes).map(|reject| reject.reason), Some(reason));
         assert_eq!(Reason::from_u8(reason as u8), Some(reason));
     }
-    assert_eq!(Reason::from_u8(4), None);
+    assert_eq!(Reason::from_u8(5), None);
 }
 
 #[test]

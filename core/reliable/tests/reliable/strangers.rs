@@ -4,7 +4,7 @@
 use crate::memory_link::{Hub, MTU, MemoryLink};
 use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, two, until, waiting};
 use cci_mem::guarded::Threading;
-use cci_proto::wire::{self, Accept, Confirm, Connect, Header, Kind, Offer, Retry};
+use cci_proto::wire::{self, Accept, Confirm, Connect, Header, Kind, Offer, Retry, Share};
 use cci_proto::{Address, Attribute, EventKind, Status};
 use cci_reliable::{Incoming, Link, Outgoing};
 use cci_transport::{CoreOptions, Posted};
@@ -54,7 +54,8 @@ impl Stranger {
         };
         let header = Header { kind: Kind::Connect, to: 0, from: own, number: 1, time: 0 };
         let mut frame = vec![0; 2048];
-        let len = Connect { header, offer, token: 0, cookie, cookie_time, payload: b"" }.emit(&mut frame);
+        let len =
+            Connect { header, offer, token: 0, cookie, cookie_time, payload: b"", share: Share::None }.emit(&mut frame);
         self.send(&mut frame[..len]);
     }
 
@@ -69,7 +70,8 @@ impl Stranger {
 
     /// Confirms the connection that the server has accepted.
     fn confirm(&mut self, own: u64) {
-        let accept = self.received().iter().find_map(|frame| Accept::parse(frame)).expect("accepted");
+        let frames = self.received();
+        let accept = frames.iter().find_map(|frame| Accept::parse(frame)).expect("accepted");
         let header = Header { kind: Kind::Confirm, to: accept.header.from, from: own, number: 2, time: 0 };
         let mut frame = [0; 32];
         Confirm { header }.emit(&mut frame);

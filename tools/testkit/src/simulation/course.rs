@@ -5,7 +5,7 @@ use super::program;
 use super::side::{CheckedHost, ConnectionEvent, Operation, Piece};
 use super::violation::{Rule, Violation};
 use super::world::{Node, Stage, Totals, World, address, node_of};
-use cci_proto::engine::{Index, Transmit};
+use cci_proto::engine::{Index, Sealer, Transmit};
 use cci_proto::wire::Kind;
 use cci_proto::{Failure, wire};
 use cci_sim::network::{Frame, NodeIndex, Occurrence, Time};
@@ -213,16 +213,38 @@ impl World {
 
     /// A frame, written to the buffer, leaves a node.
     pub(super) fn let_go(&mut self, at: usize, frame: &Transmit<Piece>) {
-        let side = &self.nodes[at].side;
+        let side = &mut self.nodes[at].side;
+        let number = NodeIndex(side.number);
         let piece = frame.piece.as_ref().map_or(&[][..], |piece| side.piece(piece));
         let len = frame.len + piece.len();
         self.totals.frames += 1;
         self.totals.slices += u64::from(is_slice(&self.buffer[..frame.len]));
         let head = &mut self.buffer[..frame.len];
-        if self.tampering.passes(side.number, head, piece.is_empty()) {
+        if !self.tampering.passes(side.number, head, piece.is_empty()) {
+            return;
+        }
+        let to = NodeIndex(node_of(&frame.to));
+        let Some(seal) = &frame.seal else {
             wire::seal(head, piece.len(), |check| if frame.checked { check.update(piece) } else { check });
-            self.network.send(NodeIndex(side.number), NodeIndex(node_of(&frame.to)), 0, &[head, piece]);
-            self.route(at, frame.to, frame.len, len);
+            self.network.send(number, to, 0, &[head, piece]);
+            return self.route(at, frame.to, frame.len, len);
+        };
+        wire::begin_seal(head, piece.len(), seal.number, seal.phase);
+        let mut whole = [&head[..], piece].concat();
+        let tag = side.sealer.as_mut().and_then(|sealer| {
+            let (header, body) = whole.split_first_chunk_mut()?;
+            sealer.seal(seal, header, body)
+        });
+        let Some(tag) = tag else { return };
+        whole.extend(tag);
+        if whole.len() > usize::from(self.plan.config.mtu) {
+            let detail = format!("node {at}: a sealed frame of {} bytes", whole.len());
+            return self.oracle.violate(Rule::Bounds, detail);
+        }
+        self.network.send(number, to, 0, &[&whole]);
+        self.route(at, frame.to, frame.len, whole.len());
+        if let Some((from, to, forged)) = self.attacker.as_mut().and_then(|attacker| attacker.hear(number, to, whole)) {
+            self.network.send(from, to, 0, &[&forged]);
         }
     }
 

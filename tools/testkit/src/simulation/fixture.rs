@@ -2,7 +2,7 @@
 //! one thing go wrong.
 
 use super::world::address;
-use cci_proto::engine::{Config, Engine, Index, Op, Open, RecordingHost};
+use cci_proto::engine::{Config, Engine, Index, Op, Open, RecordingHost, whole_frame};
 use cci_proto::{Address, Attribute, Failure, SendError, wire};
 use cci_sim::Random;
 use cci_sim::network::{Graph, Network, NodeIndex, Occurrence, Time};
@@ -248,17 +248,16 @@ impl Fixture {
         }
         let from = u32::try_from(node).unwrap_or(u32::MAX);
         while let Some(frame) = player.engine.poll_transmit(now, true, &mut self.buffer, &mut player.host) {
-            let piece = frame.piece.unwrap_or_default();
-            let head = &mut self.buffer[..frame.len];
-            wire::seal(head, piece.len(), |check| if frame.checked { check.update(&piece) } else { check });
+            let piece = frame.piece.clone().unwrap_or_default();
+            // A sealer that refuses loses the frame.
+            let Some(whole) = whole_frame(&frame, &self.buffer, &piece, &mut player.host) else { continue };
             let to = u32::from_be_bytes([frame.to.0[0], frame.to.0[1], frame.to.0[2], frame.to.0[3]]) - 1;
             if let Some(filter) = &mut self.filter {
-                let bytes = [&head[..], &piece].concat();
-                if !filter(&Sent { from, to, at: now, bytes }) {
+                if !filter(&Sent { from, to, at: now, bytes: whole.clone() }) {
                     continue;
                 }
             }
-            self.network.send(NodeIndex(from), NodeIndex(to), 0, &[head, &piece]);
+            self.network.send(NodeIndex(from), NodeIndex(to), 0, &[&whole]);
         }
         player.take_recorded();
         self.network.wake_at(NodeIndex(from), player.engine.poll_timeout());

@@ -1,7 +1,7 @@
 //! Very many connections of one engine. Their clients are frames only, so that nothing else grows.
 
 use cci_proto::engine::{Config, Engine, RecordingHost};
-use cci_proto::wire::{self, Confirm, Connect, Header, Kind, Offer};
+use cci_proto::wire::{self, Confirm, Connect, Header, Kind, Offer, Share};
 use cci_proto::{Address, Attribute, Time};
 
 /// Virtual time from one client to the next, nanoseconds.
@@ -133,7 +133,7 @@ fn connect(frame: &mut [u8], own: u64, cookie: u64, cookie_time: u32) -> usize {
         host: 0,
     };
     frame.fill(0);
-    let len = Connect { header, offer, token: 0, cookie, cookie_time, payload: &[] }.emit(frame);
+    let len = Connect { header, offer, token: 0, cookie, cookie_time, payload: &[], share: Share::None }.emit(frame);
     wire::seal(&mut frame[..len], 0, |check| check);
     len
 }

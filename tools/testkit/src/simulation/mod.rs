@@ -9,6 +9,7 @@
 //! [`flows`], [`recovery`] and [`many_peers`] are what tests and the table of performance measure
 //! in virtual time.
 
+mod attacker;
 mod course;
 pub mod fixture;
 pub mod flows;

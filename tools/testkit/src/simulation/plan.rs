@@ -92,6 +92,10 @@ pub struct Plan {
     pub longest: u32,
     /// Longest RMA.
     pub longest_transfer: u32,
+    /// Whether connections are sealed; then somebody on the path attacks them.
+    pub sealed: bool,
+    /// Frames under one key of a sealed connection.
+    pub frames_per_key: u32,
     /// The connections.
     pub connections: Vec<Planned>,
 }
@@ -115,6 +119,11 @@ impl Plan {
         config.unchecked_on_host = link.faults.corrupt == 0 && later.below(2) == 0;
         let shrinks = shrinks(later, &link, &config);
         connections.iter_mut().for_each(|planned| divert(later, planned));
+        let latest = &mut Random::of(seed, 0x91c, 0);
+        let sealed = latest.below(3) == 0;
+        if sealed {
+            connections.iter_mut().for_each(seal);
+        }
         Self {
             seed,
             config,
@@ -128,6 +137,8 @@ impl Plan {
             longest: config.max_send_size.min(if long { 16_384 } else { 3000 }),
             longest_transfer: if long { 32_768 } else { 6000 },
             link,
+            sealed,
+            frames_per_key: [1 << 22, 9000][pick(latest, 2)],
             connections,
         }
     }
@@ -224,6 +235,13 @@ fn divert(random: &mut Random, planned: &mut Planned) {
     let is_answered = !matches!(planned.end, End::Rejected | End::Nobody);
     if is_answered && random.below(4) == 0 {
         planned.broker = (0..NODES).filter(|node| !planned.nodes.contains(node)).nth(pick(random, 2));
+    }
+}
+
+/// Nobody cuts a sealed connection by a report of the network.
+fn seal(planned: &mut Planned) {
+    if let End::Unreachable { side, after } = planned.end {
+        planned.end = End::Early { side, after };
     }
 }
 

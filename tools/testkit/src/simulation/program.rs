@@ -194,10 +194,10 @@ fn answer(world: &mut World, at: usize, index: Index, connection: usize) {
         let detail = format!("connection {connection} was asked for again, while {:?}", server.stage);
         return world.oracle.violate(Rule::Handshake, detail);
     }
-    let engine = &mut world.nodes[at].engine;
+    let Node { engine, side, .. } = &mut world.nodes[at];
     // What comes after the client's end is an old copy of its request.
     let outcome = if rejected || client.stage == Stage::Over {
-        engine.reject(now, index)
+        engine.reject(now, index, &mut CheckedHost { side, oracle: &mut world.oracle })
     } else {
         let user = u32::try_from(connection * 2 + 1).unwrap_or(u32::MAX);
         let outcome = engine.accept(now, index, user);
@@ -217,7 +217,9 @@ fn redirect(world: &mut World, at: usize, index: Index, connection: usize) {
     let token = (connection as u64 + 1) << 32 | world.nodes[at].random.below(1 << 32);
     world.nodes[server as usize].engine.expect(token);
     let uri = format!("node-{server}");
-    if let Err(error) = world.nodes[at].engine.redirect(now, index, uri.as_bytes(), token) {
+    let Node { engine, side, .. } = &mut world.nodes[at];
+    let mut host = CheckedHost { side, oracle: &mut world.oracle };
+    if let Err(error) = engine.redirect(now, index, uri.as_bytes(), token, &mut host) {
         world.oracle.violate(Rule::Handshake, format!("connection {connection}: the redirection was refused, {error}"));
     }
 }
@@ -288,7 +290,7 @@ fn send(world: &mut World, at: usize, connection: usize, side: usize) -> bool {
     let outcome = if index.is_multiple_of(2) {
         let post = Post { parts: &parts, op, prompt };
         let mut host = CheckedHost { side: node, oracle: &mut world.oracle };
-        engine.send_now(now, place, &post, &mut world.buffer, &mut host, |_, _| {})
+        engine.send_now(now, place, &post, &mut world.buffer, &mut host, |_, _, _| {})
     } else {
         engine.send(now, place, &parts, op, prompt).map(|()| None)
     };

@@ -4,7 +4,7 @@ use super::messages::{Stream, Wrong};
 use super::pattern;
 use super::transfers::{self, Transfers};
 use super::violation::{Rule, Violation};
-use cci_proto::engine::{Event, Host, Index, MAX_LARGE, MessageBuffer, Op, Source, Target};
+use cci_proto::engine::{Event, Host, Index, MAX_LARGE, MessageBuffer, Op, Sealer, Source, Target, ToySealer};
 use cci_proto::wire::Crc;
 use cci_proto::{Atomic, Attribute, Failure};
 use cci_sim::network::Time;
@@ -139,6 +139,8 @@ pub(super) struct Side {
     pub(super) turn_away: u32,
     /// Large messages for which a peer wants memory.
     pub(super) landings: Vec<Asked>,
+    /// The keys of sealed connections.
+    pub(super) sealer: Option<ToySealer>,
 }
 
 /// A large message for which a peer wants memory.
@@ -169,6 +171,7 @@ impl Side {
             connection_events: Vec::new(),
             turn_away: 0,
             landings: Vec::new(),
+            sealer: None,
         }
     }
 
@@ -326,6 +329,10 @@ fn received_stream(user: u32) -> u32 {
 
 impl Host for CheckedHost<'_> {
     type Piece = Piece;
+
+    fn sealer(&mut self) -> Option<&mut dyn Sealer> {
+        self.side.sealer.as_mut().map(|sealer| sealer as &mut dyn Sealer)
+    }
 
     fn credit(&self) -> u32 {
         u32::try_from(self.side.free.len()).unwrap_or(u32::MAX)

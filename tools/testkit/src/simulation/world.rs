@@ -1,12 +1,13 @@
 //! Nodes, each with an engine, over a virtual network.
 
+use super::attacker::Attacker;
 use super::messages::Stream;
 use super::plan::{End, NODES, Plan};
 use super::reports::Reports;
 use super::side::{Oracle, Registration, Side};
 use super::tamper::{Tamper, Tampering};
 use cci_proto::Address;
-use cci_proto::engine::{Config, Engine, Index, Stats};
+use cci_proto::engine::{Config, Engine, Index, Security, Stats, ToySealer};
 use cci_sim::Random;
 use cci_sim::network::{Graph, Network, Time};
 
@@ -67,6 +68,8 @@ pub struct Totals {
     pub slices: u64,
     /// Messages that left by the fast path.
     pub at_once: u64,
+    /// Frames of somebody on the path.
+    pub attacks: u32,
     /// Clients that went where a broker sent them.
     pub redirected: u32,
     /// Frames whose bytes were in memory before they were checked.
@@ -95,6 +98,8 @@ pub struct World {
     pub(super) totals: Totals,
     pub(super) buffer: Vec<u8>,
     pub(super) tampering: Tampering,
+    /// Who is on the path of sealed connections.
+    pub(super) attacker: Option<Attacker>,
     /// The moment of the last occurrence, and how many it has had before.
     pub(super) at_once: (Time, u32),
 }
@@ -137,6 +142,11 @@ impl World {
             let mut random = Random::of(plan.seed, 0x90de, u64::from(number));
             let mut side = Side::new(number, plan.slots, plan.config.operations);
             side.registrations = registrations(&mut random, number);
+            side.sealer = plan.sealed.then(|| {
+                let mut sealer = ToySealer::new(Security::Sealed, 0x5EC2E7, number.into());
+                sealer.frames_per_key = plan.frames_per_key;
+                sealer
+            });
             side.turn_away = u32::try_from(random.below(3)).unwrap_or(0);
             let secrets = std::array::from_fn(|_| random.next());
             // Two hosts with two of them each.
@@ -179,6 +189,7 @@ impl World {
             totals: Totals::default(),
             buffer: vec![0; usize::from(plan.config.mtu).max(2048)],
             tampering: Tampering::new(tamper),
+            attacker: plan.sealed.then(|| Attacker::new(plan.seed)),
             at_once: (Time(0), 0),
             plan,
         }
@@ -188,6 +199,7 @@ impl World {
     #[must_use]
     pub fn totals(&self) -> Totals {
         Totals {
+            attacks: self.attacker.as_ref().map_or(0, Attacker::attacks),
             copied_unchecked: self.oracle.copied_unchecked,
             copied_broken: self.oracle.copied_unchecked - self.oracle.accepted,
             ..self.totals

@@ -186,8 +186,16 @@ fn stray_frames() -> Vec<Vec<u8>> {
     };
     let mut frames = [(); 3].map(|()| vec![0; 1400]);
     let connect = Header { to: 0, ..header(Kind::Connect) };
-    let connect = wire::Connect { header: connect, offer, token: 0, cookie: 0, cookie_time: 0, payload: b"" };
-    let accept = wire::Accept { header: header(Kind::Accept), offer, cookie: 0 };
+    let connect = wire::Connect {
+        header: connect,
+        offer,
+        token: 0,
+        cookie: 0,
+        cookie_time: 0,
+        payload: b"",
+        share: wire::Share::None,
+    };
+    let accept = wire::Accept { header: header(Kind::Accept), offer, cookie: 0, share: &[] };
     let ack = Ack { credit: 1, ack: 0, echo_number: 0, echo_time: 0, delay: 0, congested: 0 };
     let data = Data { header: header(Kind::Data), seq: 0, flags: 0, ack, sack_words: 0 };
     let lengths = [connect.emit(&mut frames[0]), accept.emit(&mut frames[1]), data.emit(&[], &mut frames[2])];

@@ -60,6 +60,8 @@ pub(crate) mod bit {
     /// The peer takes no messages as long as this side's largest
     /// ([`SmallPeers`](super::SmallPeers)).
     pub(super) const SMALL_PEER: u16 = 16384;
+    /// Frames are sealed ([`SealedConn`](super::super::sealed::SealedConn)).
+    pub(crate) const SEALED: u16 = 32768;
 }
 
 /// Peers whose largest message is shorter than this side's, by connection: bytes. Most peers have
@@ -228,6 +230,11 @@ impl Conn {
             self.set(bit::RECEIVED);
             (self.newest, self.newest_time, self.newest_at) = (number, time, at);
         }
+    }
+
+    /// Forgets the numbers of the peer: what they were known from is not authenticated.
+    pub(crate) fn forget_numbers(&mut self) {
+        self.clear(bit::RECEIVED);
     }
 
     /// Returns whether this number is new on an unreliable connection, by a window of 64. Call it

@@ -23,6 +23,12 @@ const EARLIER: usize = MOST_RETRIES as usize;
 pub(crate) struct Exchange {
     /// Payload of a CONNECT, or the body of a CLOSE.
     pub(crate) payload: Box<[u8]>,
+    /// The share of a sealed handshake, empty until it is made.
+    pub(crate) share: Box<[u8]>,
+    /// Shares of the peer that were examined since the last frame was sent.
+    pub(crate) examined: u32,
+    /// Somebody has answered that the sides do not agree on security.
+    pub(crate) is_security: bool,
     pub(crate) token: u64,
     pub(crate) cookie: u64,
     pub(crate) cookie_time: u32,
@@ -51,6 +57,9 @@ impl Exchange {
     pub(crate) fn new(now: Time, patience: u64) -> Self {
         Self {
             payload: Box::default(),
+            share: Box::default(),
+            examined: 0,
+            is_security: false,
             token: 0,
             cookie: 0,
             cookie_time: 0,
@@ -126,6 +135,7 @@ impl Exchange {
 
     /// The client goes on elsewhere, with this token.
     pub(crate) fn on_redirected(&mut self, now: Time, token: u64) {
+        (self.share, self.is_security) = (Box::default(), false);
         (self.cookie, self.cookie_time, self.earlier) = (0, 0, [0; EARLIER]);
         (self.token, self.elsewhere, self.due, self.next_at) = (token, false, true, now);
         (self.tries, self.retries, self.others) = (0, 0, OtherAddresses::default());
@@ -149,6 +159,7 @@ impl Exchange {
 
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.due = false;
+        self.examined = 0;
         // Each of several addresses is asked about as often as a single one.
         let round = self.tries / (1 + self.others.len());
         self.next_at = now.plus_micros((FIRST_REPEAT << round.min(16)).min(self.longest));

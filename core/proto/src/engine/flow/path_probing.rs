@@ -1,7 +1,8 @@
 //! Path-MTU discovery by probes (RFC 8899), which are larger frames that carry nothing needed.
 
 use crate::Time;
-use crate::engine::connection::conn::Conn;
+use crate::engine::connection::conn::{Conn, bit};
+use crate::engine::connection::sealed::OVERHEAD;
 
 /// Sizes worth trying, bytes of frame: Ethernet of 1,500 and 9,000 bytes below IPv6 and IPv4, and
 /// loop-back.
@@ -29,7 +30,8 @@ impl PathProbing {
             return None;
         }
         if self.size <= conn.mtu {
-            (self.size, self.tries) = (next_size(conn.mtu, largest), 0);
+            let overhead = if conn.has(bit::SEALED) { OVERHEAD } else { 0 };
+            (self.size, self.tries) = (next_size(conn.mtu, largest, overhead), 0);
         } else if self.tries >= TRIES {
             // This size does not pass: a smaller one between may, the next larger will not.
             self.size = 0;
@@ -72,6 +74,7 @@ impl PathProbing {
     }
 }
 
-fn next_size(mtu: u16, largest: u16) -> u16 {
-    SIZES.into_iter().find(|size| *size > mtu).unwrap_or(largest).min(largest)
+/// The next size; frames on the wire are longer by `overhead`.
+fn next_size(mtu: u16, largest: u16, overhead: u16) -> u16 {
+    SIZES.into_iter().map(|size| size - overhead).find(|size| *size > mtu).unwrap_or(largest).min(largest)
 }

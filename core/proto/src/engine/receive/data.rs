@@ -11,19 +11,19 @@ use crate::engine::host::Host;
 use crate::engine::send::schedule::has_work;
 use crate::engine::serial::{distance, low_half};
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
-use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, Sack, flags};
+use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, Sack, SealedHeader, flags};
 use crate::{Address, Time};
 
 /// A DATA frame for a connection of this endpoint, from its peer. It is parsed once: whoever holds
 /// one need not check identifiers, sender or framing again.
 pub(crate) struct DataFrame<'a> {
     /// The connection.
-    index: u32,
-    data: Data,
-    sack: Sack<'a>,
-    records: Records<'a>,
-    /// Bytes of the whole frame.
-    len: usize,
+    pub(super) index: u32,
+    pub(super) data: Data,
+    pub(super) sack: Sack<'a>,
+    pub(super) records: Records<'a>,
+    /// Bytes of the whole frame, without a tag.
+    pub(super) len: usize,
 }
 
 impl Engine {
@@ -41,7 +41,11 @@ impl Engine {
         congested: bool,
         host: &mut H,
     ) -> Result<(), Malformed> {
-        let header = wire::verify_head(frame)?;
+        let header = match wire::verify_head(frame) {
+            Ok(header) => header,
+            Err(Malformed::Kind) => return self.handle_sealed(now, from, frame, congested, host),
+            Err(malformed) => return Err(malformed),
+        };
         // Parsed before its check is verified, since the check of a large frame is computed while
         // its bytes are copied. Parsing changes nothing.
         let Some(data) = self.parse_data(from, header, frame) else {
@@ -61,7 +65,8 @@ impl Engine {
     /// Returns whether a frame that arrived where nobody may ask is for a connection with its
     /// sender, and no request. Counts others as strays. The frame is not verified.
     pub fn is_for_peer(&mut self, from: &Address, frame: &[u8]) -> bool {
-        let is_for_peer = wire::verify_head(frame).is_ok_and(|header| {
+        let sealed = || SealedHeader::verify(frame).map(|sealed| sealed.header);
+        let is_for_peer = wire::verify_head(frame).or_else(|_| sealed()).is_ok_and(|header| {
             let index = self.table.find(header.to).filter(|_| header.kind != Kind::Connect);
             index.is_some_and(|index| {
                 let is_peer = self.table.get(index).is_some_and(|conn| conn.to == *from);
@@ -91,7 +96,7 @@ impl Engine {
             return None;
         }
         let index = self.table.find(header.to)?;
-        self.table.get(index).filter(|conn| conn.peer == header.from && conn.to == *from)?;
+        self.table.get(index).filter(|conn| conn.peer == header.from && conn.to == *from && !conn.has(bit::SEALED))?;
         let (data, sack, records) = Data::parse_after(header, frame)?;
         Some(DataFrame { index, data, sack, records, len: frame.len() })
     }
@@ -117,6 +122,9 @@ impl Engine {
             self.stats.strays += 1;
             self.note_moved(index, from, &header);
             return;
+        }
+        if conn.has(bit::SEALED) {
+            return self.handle_clear(index, header.kind);
         }
         self.confirm_accepting(now, index, host);
         if self.table.get(index).is_some_and(|conn| conn.state == State::Open) {
@@ -144,7 +152,8 @@ impl Engine {
         }
         self.stats.received += 1;
         let header = &data.header;
-        let is_new = conn.is_reliable() || conn.is_new(header.number);
+        // A sealed frame was compared with all that have come before it was opened.
+        let is_new = conn.is_reliable() || conn.has(bit::SEALED) || conn.is_new(header.number);
         conn.track_number(header.number, header.time, now.micros());
         conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
         if !self.unreachable.is_empty() {

@@ -9,4 +9,5 @@ pub(super) mod records;
 pub(super) mod refill;
 pub(super) mod reorder;
 pub(super) mod rma;
+pub(super) mod sealed;
 pub(super) mod slices;

@@ -6,10 +6,11 @@
 
 use super::mtu;
 use crate::engine::connection::conn::{State, bit};
+use crate::engine::connection::sealed::OVERHEAD;
 use crate::engine::connection::unreachable::Unreachable;
 use crate::engine::host::Host;
-use crate::engine::state::Engine;
-use crate::wire::Header;
+use crate::engine::state::{Engine, mark_conn_ready};
+use crate::wire::{Header, SealedHeader};
 use crate::{Address, Failure, Time};
 
 impl Engine {
@@ -19,12 +20,24 @@ impl Engine {
     /// while.
     pub fn handle_unreachable<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
         let Some(index) = self.quoted(to, quoted) else { return };
+        if self.table.get(index).is_some_and(|conn| conn.has(bit::SEALED)) {
+            return self.probe_sealed(index);
+        }
         match self.table.get(index).map(|conn| conn.state) {
             Some(State::Asking) => self.leave_address(now, index, to, host),
             Some(State::Open) if !is_own => self.note_unreachable(now, index, host),
             Some(State::Open | State::Accepting) => self.break_connection(now, index, Failure::Disconnected, host),
-            Some(State::Closing) => self.remove(now, index),
+            Some(State::Closing) => self.remove(now, index, host),
             _ => {}
+        }
+    }
+
+    /// Probes the peer of a sealed connection that somebody calls unreachable. Nothing else follows:
+    /// anybody can say so.
+    fn probe_sealed(&mut self, index: u32) {
+        if let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) {
+            conn.set(bit::PING);
+            mark_conn_ready(conn, index, &mut self.ready);
         }
     }
 
@@ -38,7 +51,7 @@ impl Engine {
                 Some(State::Open | State::Accepting) => {
                     self.break_connection(now, index, Failure::Disconnected, host);
                 }
-                Some(State::Closing) => self.remove(now, index),
+                Some(State::Closing) => self.remove(now, index, host),
                 _ => {}
             }
         }
@@ -50,14 +63,16 @@ impl Engine {
         if let Some(index) = self.quoted(to, quoted)
             && let Some(conn) = self.table.get_mut(index).filter(|conn| conn.to == *to)
         {
-            let limit = limit.max(conn.base_mtu);
+            let overhead = if conn.has(bit::SEALED) { OVERHEAD } else { 0 };
+            let limit = limit.saturating_sub(overhead).max(conn.base_mtu);
             mtu::shrink(conn, self.flows.get_mut(conn.flow), limit);
         }
     }
 
     /// Returns the connection whose frame the network quotes.
     fn quoted(&self, to: &Address, quoted: &[u8]) -> Option<u32> {
-        let header = Header::parse(quoted)?;
+        let sealed = || SealedHeader::parse(quoted).map(|sealed| sealed.header);
+        let header = Header::parse(quoted).or_else(sealed)?;
         let index = self.table.find(header.from)?;
         let conn = self.table.get(index)?;
         let is_peer = conn.to == *to || self.may_answer(index, to);

@@ -7,13 +7,14 @@ use super::departure::mark_sent;
 use super::frame::{emit_data, plain};
 use super::message::saturating_u16;
 use super::schedule::{fits_window, has_credit};
+use super::seal::next_seal;
 use crate::engine::api::{Post, Transmit};
-use crate::engine::connection::conn::{Conn, NONE, State};
+use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Batch, Ops, link};
 use crate::engine::flow::frame_pool::SHORT;
 use crate::engine::host::{Host, Index};
-use crate::engine::state::Engine;
+use crate::engine::state::{Engine, mark_conn_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message, flags};
 use crate::{Gather, SendError, Time};
 
@@ -21,7 +22,7 @@ impl Engine {
     /// Sends a message as [`Engine::send`] does, and transmits it at once if nothing has to leave
     /// before it. Its frame is written to the start of `buffer`, which holds at least `Config::mtu`
     /// bytes, and passed to `leave` before the engine notes it in flight. So that work does not
-    /// delay the message. Returns the frame, or `None` if the message waits for `poll_transmit`.
+    /// delay the message. `leave` may seal the frame where it lies. Returns the frame, or `None` if the message waits for `poll_transmit`.
     ///
     /// # Errors
     ///
@@ -33,7 +34,7 @@ impl Engine {
         post: &Post<'_, M>,
         buffer: &mut [u8],
         host: &mut H,
-        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
+        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8], &mut H),
     ) -> Result<Option<Transmit<H::Piece>>, SendError> {
         match self.send_immediate(now, index.0, post, buffer, host, leave) {
             None => self.send(now, index, post.parts, post.op, post.prompt).map(|()| None),
@@ -49,7 +50,7 @@ impl Engine {
         post: &Post<'_, M>,
         buffer: &mut [u8],
         host: &mut H,
-        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
+        leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8], &mut H),
     ) -> Option<Transmit<H::Piece>> {
         if self.may_transmit(now, false) {
             return None;
@@ -72,14 +73,33 @@ impl Engine {
         } else {
             return None;
         };
+        let seal = if conn.has(bit::SEALED) {
+            let number = conn.number;
+            let Some(seal) = next_seal(&mut self.sealed, now, index, conn, number, host) else {
+                self.frames.give(kept);
+                return None;
+            };
+            Some(seal)
+        } else {
+            None
+        };
         let seq = conn.next_seq;
         conn.next_seq = seq.wrapping_add(1);
         let bits = if post.prompt { flags::ASK | flags::PROMPT } else { flags::ASK };
         let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.credit(), buffer);
         let end = emit_message(buffer, at, false, post.parts);
-        let transmit = plain(conn, end);
-        leave(&transmit, buffer);
-        self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
+        let transmit = Transmit { seal, ..plain(conn, end) };
+        if seal.is_some() {
+            // A sealed frame is encrypted where it lies.
+            self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
+            leave(&transmit, buffer, host);
+            if conn.has(bit::PING) {
+                mark_conn_ready(conn, index, &mut self.ready);
+            }
+        } else {
+            leave(&transmit, buffer, host);
+            self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
+        }
         link(&mut self.links, post.op, NONE);
         let at = flow.send_window.push_single(Batch {
             buffer: kept,

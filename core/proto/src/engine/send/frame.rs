@@ -158,7 +158,7 @@ pub(crate) fn header(conn: &mut Conn, kind: Kind, now: Time) -> Header {
 
 /// A whole frame without memory.
 pub(crate) fn plain<P>(conn: &Conn, len: usize) -> Transmit<P> {
-    Transmit { to: conn.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+    Transmit { to: conn.to, len, piece: None, piece_len: 0, checked: true, probe: false, seal: None }
 }
 
 /// Writes the head of a DATA frame with its acknowledgement. Returns where the records begin. A

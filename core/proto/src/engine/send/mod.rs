@@ -8,4 +8,5 @@ pub(super) mod new_frame;
 pub(super) mod post;
 pub(super) mod rma;
 pub(super) mod schedule;
+pub(super) mod seal;
 pub(super) mod transmit;

@@ -36,9 +36,13 @@ impl Engine {
         buffer: &mut [u8],
         host: &mut H,
     ) -> Option<Transmit<H::Piece>> {
-        if let Some(reply) = self.replies.pop_front() {
-            self.stats.sent += 1;
-            return Some(reply.emit(now, buffer));
+        while let Some(reply) = self.replies.pop_front() {
+            if let Some(transmit) =
+                reply.emit(now, buffer).or_else(|| self.emit_sealed_reply(now, &reply, buffer, host))
+            {
+                self.stats.sent += 1;
+                return Some(transmit);
+            }
         }
         if core::mem::take(&mut self.freed) && !self.awaiting_slot.is_empty() {
             self.refill(host);
@@ -47,8 +51,11 @@ impl Engine {
         self.release_delayed_acks(now, idle);
         while let Some(index) = self.ready.front().copied() {
             if self.in_a_row < QUANTUM
-                && let Some(transmit) = self.transmit(now, index, buffer, host)
+                && let Some(mut transmit) = self.transmit(now, index, buffer, host)
             {
+                if !self.sealed.is_empty() && !self.seal(now, index, &mut transmit, host) {
+                    continue;
+                }
                 self.in_a_row += 1;
                 self.stats.sent += 1;
                 return Some(transmit);
@@ -108,7 +115,9 @@ impl Engine {
         let state = self.table.get(index)?.state;
         match state {
             State::Open => {}
-            State::Asking | State::Accepting | State::Closing => return self.transmit_exchange(now, index, buffer),
+            State::Asking | State::Accepting | State::Closing => {
+                return self.transmit_exchange(now, index, buffer, host);
+            }
             State::Requested | State::Broken => return None,
         }
         if let Some(transmit) = self.transmit_sequenced(now, index, buffer, host) {
@@ -116,7 +125,11 @@ impl Engine {
         }
         let conn = self.table.get_mut(index)?;
         if conn.take(bit::CONFIRM) {
-            let len = wire::Confirm { header: header(conn, Kind::Confirm, now) }.emit(buffer);
+            let header = header(conn, Kind::Confirm, now);
+            let len = match host.sealer().filter(|_| conn.has(bit::SEALED)) {
+                Some(sealer) => wire::SealedConfirm { header, token: sealer.reset_token(conn.id) }.emit(buffer),
+                None => wire::Confirm { header }.emit(buffer),
+            };
             return Some(plain(conn, len));
         }
         let flow = self.flows.get_mut(conn.flow);
@@ -244,6 +257,7 @@ impl Engine {
             piece_len: built.piece_len,
             checked: built.flags & flags::UNCHECKED == 0,
             probe: false,
+            seal: None,
         }))
     }
 

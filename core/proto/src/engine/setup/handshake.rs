@@ -7,13 +7,18 @@ use crate::engine::api::{Open, PathMtu, Transmit};
 use crate::engine::connection::conn::{Conn, State, bit};
 use crate::engine::connection::exchange::Exchange;
 use crate::engine::host::{Host, Index};
+use crate::engine::sealer::Security;
 use crate::engine::send::frame::{header, plain};
 use crate::engine::state::{Engine, mark_conn_ready};
-use crate::engine::strangers::admission::{Redirection, RequestState};
+use crate::engine::strangers::admission::{Denial, Redirection, RequestState};
 use crate::engine::strangers::reply::ReplyFrame;
-use crate::wire::{Accept, Connect, HEADER, Header, Kind, MAX_URI, Offer, Reason, Reject};
+use crate::wire::{
+    Accept, CONNECT_SEALED_MIN, Connect, Fields, HEADER, Header, Kind, MAX_SHARE, MAX_URI, Offer, Reason, Redirect,
+    Reject, SHARE, Share, TAG, features,
+};
 use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
+use alloc::vec;
 
 /// Default time limit of a handshake, microseconds.
 const HANDSHAKE_TIMEOUT: u64 = 30_000_000;
@@ -119,10 +124,20 @@ impl Engine {
     /// # Errors
     ///
     /// Not an unanswered request.
-    pub fn reject(&mut self, now: Time, index: Index) -> Result<(), RequestError> {
-        let from = self.table.get(index.0).map_or(0, |conn| conn.id);
-        let (to, header, cookie) = self.take_request(now, index, RequestState::Rejected { from })?;
-        let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
+    pub fn reject<H: Host>(&mut self, now: Time, index: Index, host: &mut H) -> Result<(), RequestError> {
+        let (to, header, cookie) = self.request(index, Kind::Reject)?;
+        let mut reject = Reject { header, reason: Reason::Program, cookie, tag: None };
+        reject.tag = self.deny(index, host, |frame| {
+            reject.emit(frame);
+            Reject::fields(frame)
+        });
+        let from = header.from;
+        let state = match reject.tag {
+            Some(tag) => RequestState::Denied(Box::new(Denial { from, tag })),
+            None => RequestState::Rejected { from },
+        };
+        self.mark_answered(now, index.0, Some(state));
+        self.remove(now, index.0, host);
         self.reply(to, ReplyFrame::Reject(reject));
         Ok(())
     }
@@ -133,36 +148,45 @@ impl Engine {
     /// # Errors
     ///
     /// Not an unanswered request, or a URI of no bytes or more than [`MAX_URI`].
-    pub fn redirect(&mut self, now: Time, index: Index, uri: &[u8], token: u64) -> Result<(), RequestError> {
-        if uri.is_empty() || uri.len() > MAX_URI {
-            return Err(RequestError::OtherDevice);
-        }
-        let from = self.table.get(index.0).map_or(0, |conn| conn.id);
-        let state = RequestState::Redirected(Box::new(Redirection { from, token, uri: uri.into() }));
-        let (to, header, cookie) = self.take_request(now, index, state)?;
-        let header = Header { kind: Kind::Redirect, ..header };
-        self.reply(to, ReplyFrame::Redirect { header, cookie, token, uri: uri.into() });
-        Ok(())
-    }
-
-    /// Removes an unanswered request. Returns its client's address, the header of an answer, and
-    /// its cookie.
-    fn take_request(
+    pub fn redirect<H: Host>(
         &mut self,
         now: Time,
         index: Index,
-        request_state: RequestState,
-    ) -> Result<(Address, Header, u64), RequestError> {
+        uri: &[u8],
+        token: u64,
+        host: &mut H,
+    ) -> Result<(), RequestError> {
+        if uri.is_empty() || uri.len() > MAX_URI {
+            return Err(RequestError::OtherDevice);
+        }
+        let (to, header, cookie) = self.request(index, Kind::Redirect)?;
+        let tag = self.deny(index, host, |frame| {
+            Redirect { header, cookie, token, uri, tag: None }.emit(frame);
+            Redirect::fields(frame)
+        });
+        let there = Redirection { from: header.from, token, uri: uri.into(), tag };
+        self.mark_answered(now, index.0, Some(RequestState::Redirected(Box::new(there))));
+        self.remove(now, index.0, host);
+        self.reply(to, ReplyFrame::Redirect { header, cookie, token, uri: uri.into(), tag });
+        Ok(())
+    }
+
+    /// Returns the address of the client of an unanswered request, the header of an answer of this
+    /// kind, and the client's cookie.
+    fn request(&self, index: Index, kind: Kind) -> Result<(Address, Header, u64), RequestError> {
         let conn = self.table.get(index.0).ok_or(RequestError::Disconnected)?;
         if conn.state != State::Requested {
             return Err(RequestError::AlreadyAnswered);
         }
-        let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
-        let to = conn.to;
-        let cookie = self.exchanges.get(&index.0).map_or(0, |exchange| exchange.cookie);
-        self.mark_answered(now, index.0, Some(request_state));
-        self.remove(now, index.0);
-        Ok((to, header, cookie))
+        let header = Header { kind, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
+        Ok((conn.to, header, self.exchanges.get(&index.0).map_or(0, |exchange| exchange.cookie)))
+    }
+
+    /// Returns the tag of the answer that turns a sealed request away; `fields` writes the answer.
+    fn deny<H: Host>(&self, index: Index, host: &mut H, fields: impl Fn(&mut [u8]) -> Fields) -> Option<[u8; TAG]> {
+        self.table.get(index.0).filter(|conn| conn.has(bit::SEALED))?;
+        let fields = fields(&mut [0; CONNECT_SEALED_MIN]);
+        host.sealer()?.deny(index, fields.bytes())
     }
 
     /// Continues a redirected connection at another address.
@@ -197,16 +221,48 @@ impl Engine {
     }
 
     /// Writes the next frame of a handshake or a teardown.
-    pub(crate) fn transmit_exchange<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
+    pub(crate) fn transmit_exchange<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        buffer: &mut [u8],
+        host: &mut H,
+    ) -> Option<Transmit<H::Piece>> {
         let conn = self.table.get_mut(index)?;
         let exchange = self.exchanges.get_mut(&index).filter(|exchange| exchange.due && !exchange.elsewhere)?;
-        if conn.state == State::Asking {
+        let state = conn.state;
+        if state == State::Asking {
             exchange.choose_address(conn);
         }
         exchange.on_sent(now);
-        let offer = Offer {
-            features: offered(&self.config)
-                & if conn.state == State::Asking || conn.has(bit::UNCHECKED) { !0 } else { 0 },
+        let len = match state {
+            State::Asking => self.emit_connect(now, index, buffer, host),
+            State::Accepting => self.emit_accept(now, index, buffer, host),
+            _ => {
+                header(conn, Kind::Close, now).emit(buffer);
+                let end = HEADER + exchange.payload.len();
+                buffer[HEADER..end].copy_from_slice(&exchange.payload);
+                Some(end)
+            }
+        };
+        let Some(len) = len else {
+            // The host refuses to seal.
+            if state == State::Asking {
+                self.refuse(now, index, Failure::NoMemory, host);
+            } else {
+                self.break_connection(now, index, Failure::NoMemory, host);
+            }
+            return None;
+        };
+        self.table.get(index).map(|conn| plain(conn, len))
+    }
+
+    /// What this side offers on a connection.
+    fn offer(&self, conn: &Conn, exchange: &Exchange, is_sealed: bool) -> Offer {
+        let plain =
+            offered(&self.config) & if conn.state == State::Asking || conn.has(bit::UNCHECKED) { !0 } else { 0 };
+        Offer {
+            features: plain | if is_sealed { features::SEALED } else { 0 },
             first_seq: exchange.first_seq,
             attribute: conn.attribute(),
             mtu: self.config.mtu,
@@ -214,28 +270,65 @@ impl Engine {
             recv_buffer: self.config.recv_buffer,
             credit: u32::from(u16::MAX),
             host: self.config.machine,
+        }
+    }
+
+    /// Writes a CONNECT. A sealed one has no payload and no share before the server has shown that
+    /// it is there. `None`: the host refuses to seal.
+    fn emit_connect<H: Host>(&mut self, now: Time, index: u32, buffer: &mut [u8], host: &mut H) -> Option<usize> {
+        let security = host.sealer().map_or(Security::Plain, |sealer| sealer.security());
+        let (conn, exchange) = (self.table.get(index)?, self.exchanges.get(&index)?);
+        let offer = self.offer(conn, exchange, security != Security::Plain);
+        let is_inside = security == Security::Sealed;
+        let host_cookie = conn.host_cookie;
+        let conn = self.table.get_mut(index)?;
+        let exchange = self.exchanges.get_mut(&index)?;
+        let mut connect = Connect {
+            header: Header { kind: Kind::Connect, to: 0, from: conn.id, number: 0, time: 0 },
+            offer,
+            token: exchange.token,
+            cookie: exchange.cookie,
+            cookie_time: exchange.cookie_time,
+            payload: if is_inside { &[] } else { &exchange.payload },
+            share: Share::None,
         };
-        let len = match conn.state {
-            State::Asking => Connect {
-                header: header(conn, Kind::Connect, now),
-                offer,
-                token: exchange.token,
-                cookie: exchange.cookie,
-                cookie_time: exchange.cookie_time,
-                payload: &exchange.payload,
+        if security != Security::Plain {
+            connect.share = Share::Beside(&[0; SHARE]);
+            if exchange.cookie != 0 && exchange.share.is_empty() {
+                connect.emit(buffer);
+                let inside = if is_inside { &exchange.payload[..] } else { &[] };
+                let mut share = vec![0; SHARE + inside.len()];
+                let fields = Connect::fields(buffer);
+                let len = host.sealer()?.begin(Index(index), host_cookie, fields.bytes(), inside, &mut share)?;
+                share.truncate(len);
+                exchange.share = share.into_boxed_slice();
             }
-            .emit(buffer),
-            State::Accepting => {
-                Accept { header: header(conn, Kind::Accept, now), offer, cookie: exchange.cookie }.emit(buffer)
+            if exchange.cookie != 0 {
+                connect.share = if is_inside { Share::Inside(&exchange.share) } else { Share::Beside(&exchange.share) };
             }
-            _ => {
-                header(conn, Kind::Close, now).emit(buffer);
-                let end = HEADER + exchange.payload.len();
-                buffer[HEADER..end].copy_from_slice(&exchange.payload);
-                end
-            }
-        };
-        Some(plain(conn, len))
+        }
+        connect.header = header(conn, Kind::Connect, now);
+        Some(connect.emit(buffer))
+    }
+
+    /// Writes an ACCEPT. `None`: the host refuses to seal.
+    fn emit_accept<H: Host>(&mut self, now: Time, index: u32, buffer: &mut [u8], host: &mut H) -> Option<usize> {
+        let (conn, exchange) = (self.table.get(index)?, self.exchanges.get(&index)?);
+        let is_sealed = conn.has(bit::SEALED);
+        let offer = self.offer(conn, exchange, is_sealed);
+        let conn = self.table.get_mut(index)?;
+        let exchange = self.exchanges.get_mut(&index)?;
+        let header = header(conn, Kind::Accept, now);
+        if is_sealed && exchange.share.is_empty() {
+            Accept { header, offer, cookie: 0, share: &[] }.emit(buffer);
+            let fields = Accept::fields(buffer);
+            let mut share = [0; MAX_SHARE];
+            let sealer = host.sealer()?;
+            let token = sealer.reset_token(conn.id);
+            let len = sealer.answer(Index(index), fields.bytes(), &token, &mut share)?;
+            exchange.share = share[..len].into();
+        }
+        Some(Accept { header, offer, cookie: exchange.cookie, share: &exchange.share }.emit(buffer))
     }
 
     /// Handles the timers of a connection that is not open.
@@ -249,14 +342,14 @@ impl Engine {
                     self.mark_answered(now, index, Some(RequestState::GivenUp));
                     self.break_connection(now, index, Failure::TimedOut, host);
                 }
-                State::Closing => self.remove(now, index),
+                State::Closing => self.remove(now, index, host),
                 _ => {}
             }
         } else if exchange.next_at <= now && !exchange.elsewhere {
             if exchange.is_confirmed {
                 self.confirm(now, index, host);
             } else if state == State::Closing && exchange.tries >= FAREWELLS {
-                self.remove(now, index);
+                self.remove(now, index, host);
             } else if state != State::Requested {
                 exchange.due = true;
             }

@@ -1,8 +1,9 @@
 //! Frames for unknown connections, and the replies to them.
 
+use crate::engine::sealer::Sealer;
 use crate::engine::state::Engine;
 use crate::engine::strangers::reply::{MAX_REPLIES, Reply, ReplyFrame, back};
-use crate::wire::{Close, Header, Kind, Reset};
+use crate::wire::{Close, Header, Kind, Reset, SealedReset};
 use crate::{Address, Time};
 
 /// Bytes of a RESET.
@@ -40,6 +41,20 @@ impl Engine {
         };
         if self.reply_limit.take(now, self.cookie_key, from.network()) {
             self.reply(*from, frame);
+        }
+    }
+
+    /// As [`Engine::stray`], for a sealed frame: its sender gets the token of a connection that this
+    /// endpoint may have had before a restart.
+    pub(crate) fn stray_sealed(&mut self, now: Time, from: &Address, header: &Header, len: usize, sealer: &dyn Sealer) {
+        self.stats.strays += 1;
+        if header.kind == Kind::Reset || len < SealedReset::LEN {
+            return;
+        }
+        if self.reply_limit.take(now, self.cookie_key, from.network()) {
+            let token = sealer.reset_token(header.to);
+            let reset = SealedReset { header: back(header, Kind::Reset), number: header.number, token };
+            self.reply(*from, ReplyFrame::SealedReset(reset));
         }
     }
 }

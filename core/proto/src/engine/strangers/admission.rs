@@ -8,6 +8,7 @@
 
 use crate::engine::connection::ids::Ids;
 use crate::engine::random::keyed;
+use crate::wire::TAG;
 use crate::{Address, Places, Time};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -36,8 +37,16 @@ pub(crate) enum RequestState {
     GivenUp,
     /// Refused by the program.
     Rejected { from: u64 },
+    /// The same in a sealed handshake.
+    Denied(Box<Denial>),
     /// Sent elsewhere.
     Redirected(Box<Redirection>),
+}
+
+/// A rejection, with its tag.
+pub(crate) struct Denial {
+    pub(crate) from: u64,
+    pub(crate) tag: [u8; TAG],
 }
 
 /// Where a client was sent.
@@ -45,6 +54,7 @@ pub(crate) struct Redirection {
     pub(crate) from: u64,
     pub(crate) token: u64,
     pub(crate) uri: Box<[u8]>,
+    pub(crate) tag: Option<[u8; TAG]>,
 }
 
 /// Where no request stands.

@@ -1,7 +1,7 @@
 //! Stateless replies: to strangers, to clients with an unproven address, and to teardowns.
 
 use crate::engine::api::Transmit;
-use crate::wire::{Close, Header, Kind, Redirect, Reject, Reset, Retry};
+use crate::wire::{Close, Header, Kind, Redirect, Reject, Reset, Retry, SealedReset, TAG};
 use crate::{Address, Time};
 use alloc::boxed::Box;
 
@@ -18,24 +18,40 @@ pub(crate) struct Reply {
 pub(crate) enum ReplyFrame {
     Retry(Retry),
     Reject(Reject),
-    Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
+    Redirect {
+        header: Header,
+        cookie: u64,
+        token: u64,
+        uri: Box<[u8]>,
+        tag: Option<[u8; TAG]>,
+    },
     Close(Close),
     Reset(Reset),
+    SealedReset(SealedReset),
+    /// A frame of a sealed connection, if there still is this one: CONFIRM, or an answer to CLOSE.
+    Sealed {
+        index: u32,
+        id: u64,
+        kind: Kind,
+    },
 }
 
 impl Reply {
-    pub(crate) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Transmit<P> {
+    /// Writes the frame. `None`: it is one of a connection.
+    pub(crate) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Option<Transmit<P>> {
         let stamp = |header: Header| Header { time: now.micros(), ..header };
         let len = match &self.frame {
             ReplyFrame::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
             ReplyFrame::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
             ReplyFrame::Close(close) => Close { header: stamp(close.header), ..*close }.emit(&[], buffer),
             ReplyFrame::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
-            ReplyFrame::Redirect { header, cookie, token, uri } => {
-                Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
+            ReplyFrame::Redirect { header, cookie, token, uri, tag } => {
+                Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri, tag: *tag }.emit(buffer)
             }
+            ReplyFrame::SealedReset(reset) => SealedReset { header: stamp(reset.header), ..*reset }.emit(buffer),
+            ReplyFrame::Sealed { .. } => return None,
         };
-        Transmit { to: self.to, len, piece: None, piece_len: 0, checked: true, probe: false }
+        Some(Transmit { to: self.to, len, piece: None, piece_len: 0, checked: true, probe: false, seal: None })
     }
 }
 

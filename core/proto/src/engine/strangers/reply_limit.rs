@@ -4,7 +4,7 @@ use crate::Time;
 use crate::engine::random::keyed;
 
 /// Networks are told apart in so many classes, under the endpoint's key.
-const CLASSES: u64 = 64;
+pub(super) const CLASSES: u64 = 64;
 /// Answers at once after a pause, whole endpoint.
 const BURST: u64 = 256;
 /// Nanoseconds for each: 100 in a second.
@@ -14,14 +14,20 @@ const SHARE: u64 = 4;
 
 /// A token bucket, as the time at which it will be full again (the generic cell rate algorithm).
 #[derive(Clone, Copy, Default)]
-struct Bucket(Time);
+pub(super) struct Bucket(pub(super) Time);
 
 impl Bucket {
     /// When it would be full again with one token less; none: there is no token. Each takes `every`
     /// to come, and `burst` fit.
-    fn without_one(self, now: Time, every: u64, burst: u64) -> Option<Self> {
+    pub(super) fn without_one(self, now: Time, every: u64, burst: u64) -> Option<Self> {
         (self.0.since(now) <= every * (burst - 1)).then(|| Self(Time(self.0.max(now).0.saturating_add(every))))
     }
+}
+
+/// The class of a network.
+pub(super) fn class(secret: [u64; 2], network: u64) -> usize {
+    // A cookie and a request's key are of an address too: none is taken for the other.
+    usize::try_from(keyed(secret, &[network], &[]) % CLASSES).unwrap_or(0)
 }
 
 /// The buckets: of all, and of each class of networks.
@@ -38,8 +44,7 @@ impl ReplyLimit {
     /// Whether this network gets an answer now.
     #[cold]
     pub(crate) fn take(&mut self, now: Time, secret: [u64; 2], network: u64) -> bool {
-        // A cookie and a request's key are of an address too: none is taken for the other.
-        let class = usize::try_from(keyed(secret, &[network], &[]) % CLASSES).unwrap_or(0);
+        let class = class(secret, network);
         let of = self.of[class].without_one(now, EVERY * SHARE, BURST / SHARE);
         let (Some(of), Some(all)) = (of, self.all.without_one(now, EVERY, BURST)) else { return false };
         (self.of[class], self.all) = (of, all);

@@ -161,8 +161,8 @@ impl Engine {
             self.farewells.insert(index, body);
         }
         if was_accepting {
-            self.remove(now, index);
-            host.event(Index(index), host_cookie, Event::Refused { failure, is_answered: true });
+            self.remove(now, index, host);
+            host.event(Index(index), host_cookie, Event::Refused { failure, is_answered: true, is_security: false });
         } else {
             host.event(Index(index), host_cookie, Event::Broken(failure));
         }
@@ -171,14 +171,22 @@ impl Engine {
     /// Refuses a connection that was never open: the host gets an event, and the index is free.
     pub(crate) fn refuse<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
         let Some(host_cookie) = self.table.get(index).map(|conn| conn.host_cookie) else { return };
-        let is_answered = self.exchanges.get(&index).is_some_and(|exchange| exchange.cookie != 0);
-        self.remove(now, index);
-        host.event(Index(index), host_cookie, Event::Refused { failure, is_answered });
+        let exchange = self.exchanges.get(&index);
+        let is_answered = exchange.is_some_and(|exchange| exchange.cookie != 0);
+        let is_security = exchange.is_some_and(|exchange| exchange.is_security);
+        self.remove(now, index, host);
+        host.event(Index(index), host_cookie, Event::Refused { failure, is_answered, is_security });
     }
 
     /// Forgets a connection that has no flow.
-    pub(crate) fn remove(&mut self, now: Time, index: u32) {
+    pub(crate) fn remove<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         self.mark_answered(now, index, None);
+        if let Some(sealer) = host.sealer() {
+            if self.table.get(index).is_some_and(|conn| conn.has(bit::SEALED)) {
+                self.sealed.forget(index);
+            }
+            sealer.forget(Index(index));
+        }
         self.exchanges.remove(&index);
         self.unreachable.remove(&index);
         self.farewells.remove(&index);
@@ -201,10 +209,10 @@ impl Engine {
             }
             State::Asking | State::Broken => {
                 self.fail_operations(index, Failure::Disconnected, host);
-                self.remove(now, index);
+                self.remove(now, index, host);
             }
             State::Requested => {
-                let _ = self.reject(now, Index(index));
+                let _ = self.reject(now, Index(index), host);
             }
             State::Accepting | State::Open => {
                 let body = self.farewell(index);

@@ -3,9 +3,10 @@
 
 mod attacks;
 mod large;
+mod sealed;
 
 use super::*;
-use crate::wire::{Crc, Header, seal};
+use crate::wire::Header;
 use crate::{Access, Address, Atomic, Attribute, Failure, RmaError, SendError, Time};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -96,10 +97,9 @@ impl Pair {
         let mut buffer = vec![0; self.mtu];
         for side in 0..2 {
             while let Some(out) = self.engines[side].poll_transmit(self.now, true, &mut buffer, &mut self.hosts[side]) {
-                let piece = out.piece.unwrap_or_default();
-                let mut frame = buffer[..out.len].to_vec();
-                seal(&mut frame, piece.len(), |crc: Crc| crc.update(&piece));
-                frame.extend(&piece);
+                let piece = out.piece.clone().unwrap_or_default();
+                let frame = whole_frame(&out, &buffer, &piece, &mut self.hosts[side]);
+                let Some(frame) = frame else { continue };
                 assert!(frame.len() <= self.mtu, "a frame of {} bytes", frame.len());
                 self.count += 1;
                 if !(self.filter)(side, &frame) {

@@ -84,7 +84,8 @@ fn connect(own: u64, cookie: u64, cookie_time: u32) -> Vec<u8> {
     };
     let header = Header { kind: Kind::Connect, to: 0, from: own, number: 1, time: 0 };
     let mut frame = vec![0; 2048];
-    let len = wire::Connect { header, offer, token: 0, cookie, cookie_time, payload: b"" }.emit(&mut frame);
+    let len = wire::Connect { header, offer, token: 0, cookie, cookie_time, payload: b"", share: wire::Share::None }
+        .emit(&mut frame);
     frame.truncate(len);
     wire::seal(&mut frame, 0, |check| check);
     frame

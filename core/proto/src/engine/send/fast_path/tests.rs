@@ -1,7 +1,7 @@
 //! The short way and the long one side by side: the same frames, the same times.
 
 use crate::engine::tests::{Pair, message};
-use crate::engine::{Engine, Host, Index, Op, Post};
+use crate::engine::{Engine, Host, Index, Op, Post, RecordingHost};
 use crate::{Attribute, Time};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -38,7 +38,9 @@ impl Twins {
         let expected = next(long, side).expect("a frame");
         let (mut buffer, mut shown) = (vec![0; MTU], Vec::new());
         let post = Post { parts, op, prompt };
-        let leave = |transmit: &super::Transmit<Vec<u8>>, frame: &mut [u8]| shown.extend(&frame[..transmit.len]);
+        let leave = |transmit: &super::Transmit<Vec<u8>>, frame: &mut [u8], _: &mut RecordingHost| {
+            shown.extend(&frame[..transmit.len])
+        };
         let sent = short.engines[side]
             .send_now(short.now, index, &post, &mut buffer, &mut short.hosts[side], leave)
             .expect("a send");
@@ -62,7 +64,9 @@ impl Twins {
         long.engines[side].send(long.now, index, parts, op, false).expect("a send");
         let (mut buffer, mut frames) = (vec![0; MTU], Vec::new());
         let post = Post { parts, op, prompt: false };
-        let leave = |transmit: &super::Transmit<Vec<u8>>, frame: &mut [u8]| frames.push(frame[..transmit.len].to_vec());
+        let leave = |transmit: &super::Transmit<Vec<u8>>, frame: &mut [u8], _: &mut RecordingHost| {
+            frames.push(frame[..transmit.len].to_vec())
+        };
         let (engine, host) = (&mut short.engines[side], &mut short.hosts[side]);
         let sent = engine.send_now(short.now, index, &post, &mut buffer, host, leave).expect("a send");
         self.at_once += u32::from(sent.is_some());
@@ -211,7 +215,7 @@ fn a_message_that_may_not_go_first_waits_its_turn() {
         let bytes = message(op, len);
         let post = Post { parts: &[&bytes], op: Op(op), prompt: false };
         let engine = &mut pair.engines[0];
-        engine.send_now(pair.now, client, &post, &mut buffer, &mut pair.hosts[0], |_, _| {})
+        engine.send_now(pair.now, client, &post, &mut buffer, &mut pair.hosts[0], |_, _, _| {})
     };
     // Longer than a frame, and behind another.
     assert_eq!(send(&mut pair, 0, 3000).map(|sent| sent.is_some()), Ok(false));

@@ -27,13 +27,13 @@ fn a_repeated_connect_is_no_second_request_however_many_came_since() {
     let mut raw = server();
     let (connect, _) = ask_as(&mut raw, 4242);
     let index = raw.host.requests.pop().expect("a request");
-    raw.engine.reject(raw.now, index).expect("reject");
+    raw.engine.reject(raw.now, index, &mut raw.host).expect("reject");
     raw.poll();
     for own in 0..20_000 {
         raw.now = raw.now.plus_micros(400);
         ask_as(&mut raw, 1 << 32 | own);
         let index = raw.host.requests.pop().expect("a request");
-        raw.engine.reject(raw.now, index).expect("reject");
+        raw.engine.reject(raw.now, index, &mut raw.host).expect("reject");
         raw.poll();
     }
     // 8 s later: its cookie would be valid.
@@ -50,7 +50,7 @@ fn one_network_leaves_room_for_others_in_a_full_table() {
         let (_, answers) = ask_as(&mut raw, 1 << 32 | own);
         if let Some(index) = raw.host.requests.pop() {
             kept += 1;
-            raw.engine.reject(raw.now, index).expect("reject");
+            raw.engine.reject(raw.now, index, &mut raw.host).expect("reject");
             raw.poll();
         } else {
             assert!(answers.iter().all(|frame| Retry::parse(frame).is_some()), "it may ask again");

@@ -66,7 +66,7 @@ fn a_program_that_thinks_for_long_is_asked_once() {
     }
     assert_eq!(raw.host.requests.len(), 1);
     let index = raw.host.requests[0];
-    raw.engine.reject(raw.now, index).expect("reject");
+    raw.engine.reject(raw.now, index, &mut raw.host).expect("reject");
     raw.poll();
     raw.wait(1_000_000);
     let frame = raw.connect_frame(Attribute::ReliableOrdered, 0, 0);
@@ -112,7 +112,7 @@ fn a_flood_of_requests_leaves_no_memory_without_end() {
         raw.me = 1_000_000 + id;
         raw.ask(Attribute::ReliableOrdered);
         let index = raw.host.requests.pop().expect("a request");
-        raw.engine.reject(raw.now, index).expect("reject");
+        raw.engine.reject(raw.now, index, &mut raw.host).expect("reject");
         raw.poll();
         raw.now = raw.now.plus_micros(200);
     }

@@ -18,7 +18,7 @@ mod unreachable;
 
 use super::{ADDRESSES, CONFIG, Pair, RecordingHost, message, recording_host};
 use crate::engine::*;
-use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, flags};
+use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, Share, flags};
 use crate::{Access, Address, Attribute, Failure, Time};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -81,8 +81,15 @@ impl Raw {
         };
         let header = self.header(Kind::Connect);
         let mut frame = vec![0; 2000];
-        let connect =
-            Connect { header: Header { to: 0, ..header }, offer, token: 0, cookie, cookie_time, payload: b"" };
+        let connect = Connect {
+            header: Header { to: 0, ..header },
+            offer,
+            token: 0,
+            cookie,
+            cookie_time,
+            payload: b"",
+            share: Share::None,
+        };
         let len = connect.emit(&mut frame);
         frame.truncate(len);
         frame
@@ -106,7 +113,8 @@ impl Raw {
         self.ask(attribute);
         self.index = self.host.requests.pop().expect("a request");
         self.engine.accept(self.now, self.index, 7).expect("accept");
-        let accept = self.poll().into_iter().find_map(|frame| wire::Accept::parse(&frame)).expect("ACCEPT");
+        let frames = self.poll();
+        let accept = frames.iter().find_map(|frame| wire::Accept::parse(frame)).expect("ACCEPT");
         (self.it, self.ack) = (accept.header.from, accept.offer.first_seq);
         let confirm = self.header(Kind::Confirm);
         let mut frame = vec![0; 32];
