@@ -4,7 +4,7 @@
 use crate::driver::open_with;
 use crate::endpoint::Tcp;
 use crate::frame::{ConnectBody, Fields, HEADER, HELLO, Header, Hello, Kind, Refusal};
-use crate::seal::Security;
+use crate::seal::Secret;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::{HeapBytes, Memory};
 use cci_proto::{Access, Attribute, EventKind, Rights, RmaHandle, Status};
@@ -41,15 +41,15 @@ impl End {
 
     /// An endpoint with a secret of this byte.
     pub(crate) fn sealed(byte: u8) -> Self {
-        Self::opened(&[], OPTIONS, Some(security(byte, false)))
+        Self::opened(&[], OPTIONS, Some(secret(byte, false)))
     }
 
     /// An endpoint with a secret of this byte, which takes peers in clear.
     pub(crate) fn prefers_sealed(byte: u8) -> Self {
-        Self::opened(&[], OPTIONS, Some(security(byte, true)))
+        Self::opened(&[], OPTIONS, Some(secret(byte, true)))
     }
 
-    fn opened(keys: &[(&str, &str)], options: CoreOptions, security: Option<Security>) -> Self {
+    fn opened(keys: &[(&str, &str)], options: CoreOptions, secret: Option<Secret>) -> Self {
         let mut core = None;
         let _ = Endpoint::open(Threading::One, |endpoint| {
             core = Core::new(endpoint, &options).ok();
@@ -58,7 +58,7 @@ impl End {
         let core = core.expect("memory for slots");
         let keys: Vec<_> = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let options = TransportOptions { threading: Threading::One, ..TransportOptions::new(&keys, 8192) };
-        let tcp = open_with(&core, &options, security).expect("an endpoint");
+        let tcp = open_with(&core, &options, secret).expect("an endpoint");
         Self { core, tcp }
     }
 
@@ -150,8 +150,8 @@ impl End {
     }
 }
 
-fn security(byte: u8, takes_plain: bool) -> Security {
-    Security { psk: Psk::from_bytes(&[byte; 32]).expect("memory"), takes_plain }
+fn secret(byte: u8, takes_plain: bool) -> Secret {
+    Secret { psk: Arc::new(Psk::from_bytes(&[byte; 32]).expect("memory")), takes_plain }
 }
 
 /// A port of this host, and its URI.

@@ -5,7 +5,7 @@ use crate::lane::grants::{FIRST, MOST};
 use crate::lane::pending_connect::PendingConnect;
 use crate::lane::posted::Ending;
 use crate::lane::work::Work;
-use crate::seal::{Sealing, Security};
+use crate::seal::{Sealing, Secret};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};
@@ -113,13 +113,13 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         core: &Core,
-        (settings, security): (Settings, Option<Security>),
+        (settings, secret): (Settings, Option<Secret>),
         max_send_size: u32,
         words: [u64; 4],
     ) -> Result<Self, CallError> {
         let [key, first, second, spread] = words;
-        let scratch = SCRATCH.max(2 * max_send_size as usize) + Self::room_for_records(security.as_ref());
-        let sealing = security.map(|security| Sealing::new(security, spread)).transpose().by("mmap")?;
+        let scratch = SCRATCH.max(2 * max_send_size as usize) + Self::room_for_records(secret.as_ref());
+        let sealing = secret.map(|secret| Sealing::new(secret, spread)).transpose().by("mmap")?;
         Ok(Self {
             sealing: sealing.map(Box::new),
             now: cci_transport::monotonic(),

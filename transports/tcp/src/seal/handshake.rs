@@ -51,7 +51,7 @@ impl Lane {
     /// `None`: the lane has ended.
     pub(crate) fn begin_handshake(&mut self, s: &mut Shared, hello: &[u8; HELLO]) -> Option<[u8; SHARE]> {
         let sealing = s.sealing.as_ref()?;
-        let begun = Initiator::begin(&sealing.security.psk, &[PROLOGUE, hello], &[]);
+        let begun = Initiator::begin(&sealing.secret.psk, &[PROLOGUE, hello], &[]);
         match begun {
             Ok(initiator) => {
                 let message = initiator.message().first_chunk().copied();
@@ -93,7 +93,7 @@ impl Lane {
             return self.refuse(s, Refusal::Full);
         }
         // The tag comes before any Diffie-Hellman.
-        let read = Responder::read(&sealing.security.psk, &[PROLOGUE, hello], share, &mut []);
+        let read = Responder::read(&sealing.secret.psk, &[PROLOGUE, hello], share, &mut []);
         let answered = read.and_then(|responder| {
             let (answer, session) = responder.answer(&[&own], &[])?;
             Ok((answer, sealing.enter(&session)?))

@@ -16,9 +16,11 @@ pub(crate) use record::{RECORD, Sealed};
 use crate::lane::shared::Shared;
 use cci_mem::pages::Pages;
 use cci_seal::{Psk, Refused, Session, Vault};
+use cci_transport::{Protect, Security};
 use limit::HandshakeLimit;
 use record::OVERHEAD;
 use rustix::io::Result;
+use std::sync::Arc;
 
 /// Expanded keys of an endpoint, at most: those of 64 streams that are busy in both directions.
 const KEYS: u16 = 128;
@@ -27,15 +29,23 @@ const CIPHER: usize = 2 * (RECORD + OVERHEAD);
 
 /// The secret of an endpoint, and what it does with peers in clear.
 #[derive(Debug)]
-pub(crate) struct Security {
-    pub(crate) psk: Psk,
+pub(crate) struct Secret {
+    pub(crate) psk: Arc<Psk>,
     /// Peers without the secret are served, and asked, in clear.
     pub(crate) takes_plain: bool,
 }
 
+impl Secret {
+    /// That of a device; `None`: its streams are in clear.
+    pub(crate) fn of(security: &Security) -> Option<Self> {
+        let takes_plain = security.protect() != Protect::Sealed;
+        security.psk().map(|psk| Self { psk: Arc::clone(psk), takes_plain })
+    }
+}
+
 /// What the sealed streams of an endpoint share.
 pub(crate) struct Sealing {
-    security: Security,
+    secret: Secret,
     vault: Vault,
     /// Indices of the vault that no stream has, below the lowest that none has had.
     free: Vec<u32>,
@@ -49,9 +59,9 @@ pub(crate) struct Sealing {
 
 impl Sealing {
     /// `key`: random.
-    pub(crate) fn new(security: Security, key: u64) -> Result<Self> {
+    pub(crate) fn new(secret: Secret, key: u64) -> Result<Self> {
         Ok(Self {
-            security,
+            secret,
             vault: Vault::new(KEYS),
             free: Vec::new(),
             next: 0,
@@ -63,7 +73,7 @@ impl Sealing {
 
     /// Whether peers are served in clear, too.
     pub(crate) fn takes_plain(&self) -> bool {
-        self.security.takes_plain
+        self.secret.takes_plain
     }
 
     /// How many keys were expanded.
@@ -90,8 +100,8 @@ impl Sealing {
 
 impl Shared {
     /// Bytes that the buffer for frames needs besides, where streams are sealed.
-    pub(crate) fn room_for_records(security: Option<&Security>) -> usize {
-        if security.is_some() { RECORD } else { 0 }
+    pub(crate) fn room_for_records(secret: Option<&Secret>) -> usize {
+        if secret.is_some() { RECORD } else { 0 }
     }
 
     /// Forgets the keys of a stream, which has ended.

@@ -103,7 +103,8 @@ impl Lane {
             return Err(Violation);
         }
         if let Ok(stream @ 1..) = usize::try_from(hello.stream) {
-            if self.dialed {
+            // A sealed lane has one stream.
+            if self.dialed || hello.sealed {
                 return Err(Violation);
             }
             self.end(s, Cause::Joins(hello.offer, stream));
