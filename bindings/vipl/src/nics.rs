@@ -1,6 +1,6 @@
 //! Calls on NICs.
 
-use crate::answer::{Answer, PARAMETER, RESOURCE, code};
+use crate::answer::{Answer, PARAMETER, code};
 use crate::handles::{Handle, Kind, make};
 use crate::layout::NicAttributes;
 use crate::nic::{ErrorHandler, Nic};
@@ -21,9 +21,7 @@ pub(crate) fn open(name: Text<'_>, nic: Out<'_, Handle>) -> Answer {
 
 pub(crate) fn close(handle: Handle) -> Answer {
     let nic = nic(handle)?;
-    if !nic.core.is_unused() {
-        return Err(RESOURCE);
-    }
+    nic.core.close().map_err(code)?;
     table::remove(&nic);
     nic.notifier.stop(&nic);
     Ok(())

@@ -1,5 +1,5 @@
-//! The keys of an endpoint's sealed connections: the engine's `Sealer`, over the vault of `cci-seal`
-//! (`docs/design/sealed.md`).
+//! The keys of an endpoint's sealed connections: the engine's `Sealer`, over the vault of
+//! `cci-seal` (`docs/design/sealed.md`).
 
 use cci_proto::engine::{Index, Phase, Seal, Sealer, Security as Asked};
 use cci_proto::wire::{HEADER, SHARE, TAG, begin_seal};

@@ -1,5 +1,5 @@
-//! What a device asks of its connections over a network: the policy, the secret, and what is said of
-//! both (`docs/design/sealed.md`).
+//! What a device asks of its connections over a network: the policy, the secret, and what is said
+//! of both (`docs/design/sealed.md`).
 
 use crate::{Arguments, Check, Key, OpenError};
 use cci_proto::Status;

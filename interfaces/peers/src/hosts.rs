@@ -12,6 +12,15 @@ const TRIES: u32 = 256;
 /// Numbers that this process has been given, or passed over. Publishes nothing.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
+/// Where a process begins to look that has been given so many numbers. Processes that a launcher has
+/// begun one after the other begin far from each other: each may have many endpoints.
+fn begin(process: u32, given: u32, count: u32) -> u32 {
+    /// 2^32 by the golden ratio.
+    const SPREAD: u32 = 0x9e37_79b9;
+    let at = (u64::from(process.wrapping_mul(SPREAD)) * u64::from(count)) >> 32;
+    ((at + u64::from(given)) % u64::from(count)) as u32
+}
+
 /// The numbers of an interface: number `n` of a host is at the port `first + n` where services are
 /// ports, and at a service of the host elsewhere. The name of a peer is
 /// [`Name::Number`]`(address << 32 | n)`.
@@ -90,7 +99,7 @@ impl HostNumbers {
             None => {
                 // Behind what this process has been given already: who tries a number in use waits
                 // for it, since a forked child may hold it for a moment.
-                let begin = std::process::id().wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % self.count;
+                let begin = begin(std::process::id(), GIVEN.fetch_add(1, Ordering::Relaxed), self.count);
                 let mut found = None;
                 for step in 0..TRIES.min(self.count) {
                     let number = (begin + step) % self.count;
@@ -255,6 +264,20 @@ mod tests {
         let open = || FEW.open(&device, &EndpointOptions::new(), None).expect("a number").number;
         let numbers: std::collections::HashSet<u32> = (0..8).map(|_| open()).collect();
         assert_eq!(numbers.len(), 8, "each endpoint is closed before the next one is opened");
+    }
+
+    /// Those of a process would be in the way of the next one's.
+    #[test]
+    fn processes_begun_one_after_the_other_look_far_from_each_other() {
+        const COUNT: u32 = 12_288;
+        let begins: Vec<u32> = (4_000..4_064).map(|process| begin(process, 0, COUNT)).collect();
+        for (at, one) in begins.iter().enumerate() {
+            let away = begins[..at].iter().map(|other| one.abs_diff(*other));
+            let nearest = away.map(|away| away.min(COUNT - away)).min();
+            assert!(nearest.is_none_or(|nearest| nearest > 64), "{begins:?}");
+        }
+        assert_eq!((begin(7, COUNT - 1, COUNT) + 1) % COUNT, begin(7, 0, COUNT));
+        assert!(begin(u32::MAX, u32::MAX, 1) == 0);
     }
 
     #[test]

@@ -75,15 +75,19 @@ impl State {
         Facts { initiator: asked.unwrap_or(facts.initiator), ..facts }
     }
 
-    /// Leaves the event of an ack, if the memory descriptor is there and active.
+    /// Leaves the event of an ack, if the memory descriptor is active. It is dropped where that is
+    /// gone.
     pub(crate) fn acknowledge(&mut self, operation: &Operation, mlength: u64, offset: u64, failure: u32) {
         let facts = Facts { portal: crate::types::ANY, mlength, offset, failure, ..self.answered(operation) };
-        let Some(memory) = self.objects.memories.get_mut(operation.memory).filter(|memory| memory.is_active()) else {
+        let Some(memory) = self.objects.memories.get_mut(operation.memory) else {
             return self.objects.drop_request(0);
         };
+        if !memory.is_active() {
+            return;
+        }
         memory.count();
-        let sequence = self.objects.report(operation.memory, EventKind::Ack, &facts);
-        self.objects.settle(operation.memory, sequence.unwrap_or(facts.link));
+        self.objects.report(operation.memory, EventKind::Ack, &facts);
+        self.objects.settle(operation.memory, &facts);
     }
 
     fn on_reply(&mut self, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
@@ -95,6 +99,9 @@ impl State {
         let is_taken = self.start_reply(answer);
         let Some(operation) = self.operations.remove(answer.operation) else { return true };
         if !is_taken {
+            if answer.status == DONE {
+                self.objects.drop_request(0);
+            }
             self.give_up(&operation);
             return true;
         }
@@ -126,13 +133,12 @@ impl State {
         self.objects.end(operation.memory, EventKind::ReplyEnd, &facts);
     }
 
-    /// Ends a get whose reply finds its memory descriptor inactive: no event, and it is counted.
+    /// Ends a get that finds its memory descriptor inactive: no event.
     fn give_up(&mut self, operation: &Operation) {
-        self.objects.drop_request(0);
         if let Some(memory) = self.objects.memories.get_mut(operation.memory) {
             memory.pending -= 1;
         }
-        self.objects.settle(operation.memory, operation.facts.link);
+        self.objects.settle(operation.memory, &operation.facts);
     }
 
     fn on_offered(&mut self, endpoint: &Endpoint, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
@@ -149,6 +155,7 @@ impl State {
         operation.request.offset = answer.own;
         reads.remote = remote;
         if !self.start_reply(answer) {
+            self.objects.drop_request(0);
             if let Some(operation) = self.operations.remove(answer.operation) {
                 self.give_up(&operation);
             }

@@ -51,7 +51,8 @@ impl State {
         objects.registers[5] += length;
         let link = objects.next_link();
         if is_over {
-            objects.settle(memory, link);
+            let facts = self.facts_of_send((offset, length), request, link);
+            self.objects.settle(memory, &facts);
         }
         true
     }

@@ -91,32 +91,38 @@ impl State {
         }
     }
 
+    /// What events of a send have, of these bytes of a memory descriptor: offset and length.
+    pub(crate) fn facts_of_send(&self, (offset, length): (u64, u64), request: &Request, link: u32) -> Facts {
+        let Request { portal, bits, header, .. } = *request;
+        Facts {
+            initiator: self.own,
+            uid: self.uid,
+            jid: self.jid,
+            portal: portal.into(),
+            bits,
+            rlength: length,
+            mlength: length,
+            offset,
+            header,
+            link,
+            failure: 0,
+        }
+    }
+
     fn enter(
         &mut self,
         kind: Kind,
         memory: Handle,
         at: (u64, u64),
         request: Request,
-        (whom, to): (Whom, &Target),
+        whom: Whom,
     ) -> Result<u64, Error> {
         if !self.operations.reserve() {
             return Err(Error::NoSpace);
         }
         self.begin(memory, kind == Kind::Put);
         let link = self.objects.next_link();
-        let facts = Facts {
-            initiator: self.own,
-            uid: self.uid,
-            jid: self.jid,
-            portal: to.portal,
-            bits: to.bits,
-            rlength: at.1,
-            mlength: at.1,
-            offset: at.0,
-            header: to.header,
-            link,
-            failure: 0,
-        };
+        let facts = self.facts_of_send(at, &request, link);
         Ok(self.operations.insert(|number| Operation {
             kind,
             phase: Phase::Queued,
@@ -152,7 +158,7 @@ impl State {
         if self.put_at_once(endpoint, whom, (memory, at.0, at.1), &request) {
             return Ok(());
         }
-        let number = self.enter(Kind::Put, memory, at, request, (whom, to))?;
+        let number = self.enter(Kind::Put, memory, at, request, whom)?;
         if let Some(operation) = self.operations.get(number) {
             self.objects.report(memory, EventKind::SendStart, &operation.facts);
         }
@@ -174,7 +180,7 @@ impl State {
         let request = self.request(wire::GET, to)?;
         let at = self.check_region(memory, region)?;
         let whom = self.whom(to.process).ok_or(Error::Process)?;
-        let number = self.enter(Kind::Get, memory, at, Request { length: at.1, ..request }, (whom, to))?;
+        let number = self.enter(Kind::Get, memory, at, Request { length: at.1, ..request }, whom)?;
         self.send_off(endpoint, number);
         Ok(())
     }
@@ -221,7 +227,7 @@ impl State {
         // As many bytes come as go.
         let at = (at.0, from.1);
         let whom = self.whom(to.process).ok_or(Error::Process)?;
-        let number = self.enter(Kind::GetPut, memory, at, request, (whom, to))?;
+        let number = self.enter(Kind::GetPut, memory, at, request, whom)?;
         self.begin(source, true);
         let source_link = self.objects.next_link();
         if let Some(operation) = self.operations.get_mut(number) {

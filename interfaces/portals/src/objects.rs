@@ -98,8 +98,10 @@ pub(crate) struct Memory {
     pub(crate) offset: u64,
     /// Operations that have begun and not ended.
     pub(crate) pending: u32,
-    /// Fewer than `max_size` bytes are left.
+    /// A request has left fewer than `max_size` bytes.
     is_spent: bool,
+    /// The sequence of its last event.
+    last: u32,
     unlink: Unlink,
     entry: Option<Handle>,
 }
@@ -111,12 +113,6 @@ impl Memory {
 
     pub(crate) fn has(&self, bits: u32) -> bool {
         self.described.options & bits == bits
-    }
-
-    /// Whether fewer than `max_size` bytes are left for requests: also before the first one.
-    fn is_short(&self) -> bool {
-        let is_limited = self.has(options::MAX_SIZE) && !self.has(options::MANAGE_REMOTE);
-        is_limited && self.region.len() - self.offset < self.described.max_size
     }
 
     /// Whether it goes by itself, now.
@@ -135,7 +131,7 @@ impl Memory {
     /// little. It may offer more than it has, and is asked in vain then.
     fn offer(&self) -> Offer {
         let room = match () {
-            () if !self.is_active() || self.is_short() => return NOTHING,
+            () if !self.is_active() => return NOTHING,
             () if self.has(options::TRUNCATE) => u64::MAX,
             () if self.has(options::MANAGE_REMOTE) => self.region.len(),
             () => self.region.len().saturating_sub(self.offset),
@@ -152,7 +148,8 @@ impl Memory {
         self.count();
         if !is_remote {
             self.offset += length;
-            self.is_spent = self.is_short();
+            let left = self.region.len() - self.offset;
+            self.is_spent = self.has(options::MAX_SIZE) && left < self.described.max_size;
         }
         (offset, length)
     }
@@ -361,9 +358,18 @@ impl Objects {
         let (region, mut described) = self.check(descriptor)?;
         described.threshold = described.threshold.max(-1);
         let leaves = leaves(&described);
-        let memory =
-            Memory { region, own: None, described, leaves, offset: 0, pending: 0, is_spent: false, unlink, entry };
-        self.touched = self.memories.insert(memory);
+        self.touched = self.memories.insert(Memory {
+            region,
+            own: None,
+            described,
+            leaves,
+            offset: 0,
+            pending: 0,
+            is_spent: false,
+            last: 0,
+            unlink,
+            entry,
+        });
         self.touched.ok_or(Error::NoSpace)
     }
 

@@ -3,7 +3,7 @@
 use crate::errors::Error;
 use crate::handles::Handle;
 use crate::packed::{WORDS, pack, unpack};
-use crate::types::{ANY, Described, Event, EventKind, ProcessId};
+use crate::types::{Described, Event, EventKind, ProcessId};
 use cci_mem::overwriting;
 use std::sync::Arc;
 
@@ -24,25 +24,6 @@ pub(crate) struct Facts {
     pub(crate) header: u64,
     pub(crate) link: u32,
     pub(crate) failure: u32,
-}
-
-impl Facts {
-    /// Of no operation.
-    pub(crate) fn of_none(link: u32) -> Self {
-        Self {
-            initiator: ProcessId::default(),
-            uid: 0,
-            jid: 0,
-            portal: ANY,
-            bits: 0,
-            rlength: 0,
-            mlength: 0,
-            offset: 0,
-            header: 0,
-            link,
-            failure: 0,
-        }
-    }
 }
 
 /// A ring of events, with one writer and one reader at a time, who have no lock. The writer never
@@ -216,9 +197,27 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::ANY;
+
+    /// Of no operation.
+    fn facts(link: u32) -> Facts {
+        Facts {
+            initiator: ProcessId::default(),
+            uid: 0,
+            jid: 0,
+            portal: ANY,
+            bits: 0,
+            rlength: 0,
+            mlength: 0,
+            offset: 0,
+            header: 0,
+            link,
+            failure: 0,
+        }
+    }
 
     fn push(queue: &mut Queue, link: u32) {
-        queue.push(EventKind::Ack, Handle::NONE, &Described::default(), &Facts::of_none(link));
+        queue.push(EventKind::Ack, Handle::NONE, &Described::default(), &facts(link));
     }
 
     #[test]
@@ -272,7 +271,7 @@ mod tests {
                     for link in 1..=EVENTS {
                         let number = u64::from(link);
                         let described = Described { user: number, ..Described::default() };
-                        let facts = Facts { bits: number, rlength: number, header: number, ..Facts::of_none(link) };
+                        let facts = Facts { bits: number, rlength: number, header: number, ..facts(link) };
                         queue.push(EventKind::Ack, Handle::NONE, &described, &facts);
                     }
                 });

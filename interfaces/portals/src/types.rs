@@ -172,8 +172,7 @@ pub struct Described {
     pub length: u64,
     /// Operations until it is inactive; [`FOREVER`], or 0 and less.
     pub threshold: i32,
-    /// With [`options::MAX_SIZE`]: a request that leaves fewer bytes than these makes it inactive,
-    /// and one that is shorter takes none.
+    /// With [`options::MAX_SIZE`]: a request that leaves fewer bytes than these makes it inactive.
     pub max_size: u64,
     /// [`options`].
     pub options: u32,
@@ -346,7 +345,8 @@ pub struct Event {
     pub described: Described,
     /// The initiator's word of a put.
     pub header: u64,
-    /// Equal in START and END; in UNLINK the sequence of END.
+    /// Equal in START and END; in UNLINK the sequence of the last event before it, that of END
+    /// unless END is disabled.
     pub link: u32,
     /// 0: done. 1: failed.
     pub failure: u32,

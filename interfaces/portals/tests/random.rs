@@ -132,9 +132,7 @@ fn build(rng: &mut Rng, target: &Side, from: u32, list: &mut Vec<Expected>) {
         descriptor.described.max_size = max_size;
         let descriptor = descriptor.events(target.served[from as usize]);
         let handle = target.ni.attach_memory(entry, descriptor, unlink).expect("room");
-        let (offset, size, options) = (0, size as u64, chosen);
-        let is_limited = options & options::MAX_SIZE != 0 && options & options::MANAGE_REMOTE == 0;
-        let is_spent = is_limited && size < max_size;
+        let (offset, size, options, is_spent) = (0, size as u64, chosen, false);
         list.insert(
             at,
             Expected { wanted, options, threshold, max_size, size, offset, is_spent, goes, entry, handle, memory },
@@ -210,6 +208,13 @@ fn check_target(all: &[Begun], events: &[Event], list: &[Expected], what: &str) 
         assert_eq!((event.kind as u32, event.mlength, event.failure), (start as u32 + 1, mlength, 0), "{what}");
     }
     assert!(links.is_empty(), "{what}: without END: {links:?}");
+    // UNLINK tells what the END before it does.
+    for (end, unlink) in events.iter().zip(&events[1.min(events.len())..]) {
+        if unlink.kind == EventKind::Unlink {
+            let expected = Event { kind: EventKind::Unlink, link: end.sequence, sequence: unlink.sequence, ..*end };
+            assert_eq!(*unlink, expected, "{what}");
+        }
+    }
     for entry in list {
         let ends = |event: &&Event| event.kind == EventKind::Unlink && event.memory == entry.handle;
         let was_used = wanted.iter().any(|begun| begun.taken.is_some_and(|taken| taken.handle == entry.handle));

@@ -2,7 +2,7 @@
 
 use crate::attributes::ViAttributes;
 use crate::clients::Clients;
-use crate::engine::{Core, NO_VI};
+use crate::engine::{CLOSED, Core, NO_VI};
 use crate::errors::Error;
 use crate::pending::{HANG_UP_PERIOD, INVITED_LIMIT, Steps};
 use crate::question::Question;
@@ -11,9 +11,10 @@ use crate::state::{Invitation, State, Vi, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
-use cci_ground::Drive;
-use cci_ground::readable;
+use cci_ground::{Drive, readable};
+use cci_mem::descriptors;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 const NOT_IDLE: Error = Error::State("the VI is not idle; disconnect it first");
@@ -119,30 +120,45 @@ impl<T: Token> Core<T> {
         Listener::bind(on, &local.discriminator)
     }
 
+    /// What is readable once the NIC is closed. Whoever has it before it finds the NIC open is
+    /// woken.
+    pub(crate) fn closed(&self) -> Result<&OwnedFd, Error> {
+        if self.closed.get().is_none() {
+            let why = "no descriptor is left for listening; raise the limit (ulimit -n)";
+            let closed = descriptors::eventfd(0).map_err(|_| Error::Resource(why))?;
+            // Another thread may have been first.
+            let _ = self.closed.set(closed);
+        }
+        self.closed.get().ok_or(CLOSED)
+    }
+
     /// Waits for a client that asks for the local discriminator, at most for `limit`.
     ///
     /// # Errors
     ///
-    /// [`Error::Parameter`], [`Error::Resource`]; [`Error::Timeout`], also once the endpoint has
-    /// failed.
+    /// [`Error::Parameter`], also once the NIC is closed; [`Error::Resource`], also once the
+    /// endpoint has failed; [`Error::Timeout`].
     pub fn listen(&self, local: &Address, limit: Option<Duration>) -> Result<Asking, Error> {
         self.check_local(local)?;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut clients = Clients(self.listener(local)?);
+        let closed = self.closed()?;
         loop {
+            self.with(|state| {
+                state.check_open()?;
+                // Peers of other VIs may need answers meanwhile.
+                state.progress(self.endpoint());
+                state.check_endpoint()
+            })?;
             if let Some(asking) = clients.next() {
                 return Ok(asking);
             }
-            // Peers of other VIs may need answers meanwhile.
-            let has_failed = self.with(|state| {
-                state.progress(self.endpoint());
-                state.has_failed
-            });
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if has_failed || left.is_some_and(|left| left.is_zero()) {
+            if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
-            self.driven.sleep_with(clients.descriptors().map(readable), left.into_iter().chain(clients.left()).min());
+            let wakes = clients.descriptors().chain([closed.as_fd()]).map(readable);
+            self.driven.sleep_with(wakes, left.into_iter().chain(clients.left()).min());
         }
     }
 
@@ -248,7 +264,8 @@ impl<T: Token> Core<T> {
     /// [`Error::Parameter`], also for no time; [`Error::State`]; [`Error::NoMatch`]: nobody waits,
     /// now; [`Error::Reject`], once no other port may be the server's; [`Error::Timeout`], also
     /// where a port that is silent may be the server's; [`Error::NotReachable`], also where the
-    /// server's invitation leads nowhere; [`Error::Resource`]: no descriptor is left.
+    /// server's invitation leads nowhere; [`Error::Resource`]: no descriptor is left, or the
+    /// endpoint has failed.
     pub fn request(
         &self,
         number: u32,
@@ -297,15 +314,18 @@ impl<T: Token> Core<T> {
         deadline: Option<Instant>,
     ) -> Result<ViAttributes, Error> {
         loop {
-            let (outcome, has_failed) = self.with(|state| {
+            let outcome = self.with(|state| {
                 state.progress(self.endpoint());
-                Ok((state.outcome(number, connect)?, state.has_failed))
+                match state.outcome(number, connect)? {
+                    None => state.check_endpoint().map(|()| None),
+                    connected => Ok(connected),
+                }
             })?;
             if let Some(attributes) = outcome {
                 return Ok(attributes);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if has_failed || left.is_some_and(|left| left.is_zero()) {
+            if left.is_some_and(|left| left.is_zero()) {
                 return Err(question.late());
             }
             self.go_on_asking(number, connect, question, deadline)?;

@@ -9,6 +9,8 @@ use crate::task::WorkQueue;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
 use cci_ground::{BATCH, Changing, Drive, Driven, Entered, Held, ROUNDS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 pub use crate::clients::Clients;
@@ -34,6 +36,8 @@ pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
 pub struct Core<T> {
     pub(crate) driven: Driven<State<T>>,
     host: IpAddr,
+    /// Readable once the NIC is closed, for who waits for clients; made for the first of those.
+    pub(crate) closed: OnceLock<OwnedFd>,
 }
 
 impl<T> std::fmt::Debug for Core<T> {
@@ -55,6 +59,8 @@ fn host_of(uri: &str) -> IpAddr {
 }
 
 pub(crate) const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
+pub(crate) const CLOSED: Error = Error::Parameter("the NIC has been closed; open another one");
+const FAILED: Error = Error::Resource("the endpoint of the NIC has failed; close the NIC, and open it again");
 pub(crate) const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
 const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
 
@@ -85,6 +91,17 @@ impl<T: Token> Drive for State<T> {
 }
 
 impl<T: Token> State<T> {
+    /// Refuses a NIC that was closed.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.is_closed { Err(CLOSED) } else { Ok(()) }
+    }
+
+    /// Refuses one whose endpoint has failed: nobody can connect to it, nor be connected to. A
+    /// program that repeats what takes too long ends then.
+    pub(crate) fn check_endpoint(&self) -> Result<(), Error> {
+        if self.has_failed { Err(FAILED) } else { Ok(()) }
+    }
+
     /// Goes on with what waited for room, and reports that the endpoint has failed.
     #[inline(never)]
     fn catch_up(&mut self, endpoint: &Endpoint) {
@@ -109,7 +126,7 @@ impl<T: Token> Core<T> {
     pub fn open(device: &Device) -> Result<Self, OpenError> {
         let endpoint = Endpoint::open(device, &EndpointOptions::new().disconnect_events(true))?;
         let host = host_of(endpoint.uri());
-        Ok(Self { driven: Driven::new(endpoint, State::new())?, host })
+        Ok(Self { driven: Driven::new(endpoint, State::new())?, host, closed: OnceLock::new() })
     }
 
     /// Returns the URI of the endpoint.
@@ -238,6 +255,7 @@ impl<T: Token> Core<T> {
     /// [`Error::Resource`].
     pub fn create_vi(&self, attributes: &ViAttributes, send: Option<u32>, receive: Option<u32>) -> Result<u32, Error> {
         let mut state = self.lock();
+        state.check_open()?;
         Self::check_attributes(&state, attributes)?;
         for queue in [send, receive].into_iter().flatten() {
             state.queues.get(queue).ok_or(NO_QUEUE)?;

@@ -40,7 +40,7 @@ fn processor_time() -> Duration {
 }
 
 /// Returns once the listener at this port has accepted a stranger and has ended it.
-fn until_listening(port: u16) {
+pub(crate) fn until_listening(port: u16) {
     let begun = Instant::now();
     loop {
         assert!(begun.elapsed() < LIMIT, "nobody listens");

@@ -25,6 +25,21 @@ enum Progress {
     Elsewhere,
 }
 
+/// A thread goes on with a connect. Dropped: it has panicked, and nobody else would go on.
+struct Turn<'c, T: Token> {
+    core: &'c Core<T>,
+    number: u32,
+    connect: u32,
+}
+
+impl<T: Token> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        const BROKEN: Error = Error::Resource("a call that went on with this connect has panicked; disconnect the VI");
+        // All who wait for it get that.
+        let _ = self.core.end_connect(self.number, self.connect, BROKEN);
+    }
+}
+
 impl<T: Token> Core<T> {
     /// Begins to connect an idle VI with a peer that does the same, with both addresses exchanged,
     /// within `limit`. The side with the smaller discriminator listens.
@@ -110,7 +125,8 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// [`Error::State`]: none has been begun since the VI was disconnected. Any other has ended it:
-    /// [`Error::Timeout`], [`Error::NotReachable`], or the attribute that differs.
+    /// [`Error::Timeout`], [`Error::NotReachable`], the attribute that differs, or
+    /// [`Error::Resource`]: the endpoint has failed, or no descriptor is left.
     pub fn peer_done(&self, number: u32) -> Result<Option<ViAttributes>, Error> {
         let connect = self.last_connect(number)?;
         Ok(match self.peer_step(number, connect)? {
@@ -177,7 +193,7 @@ impl<T: Token> Core<T> {
         const NONE: Error = Error::State("no connect with a peer is under way; request it first");
         let found = self.with(|state| {
             state.progress(self.endpoint());
-            let has_failed = state.has_failed;
+            let usable = state.check_endpoint();
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
             if vi.connect != connect {
                 return Err(DISCONNECTED);
@@ -186,7 +202,7 @@ impl<T: Token> Core<T> {
                 return Ok(Err(Progress::Connected(attributes)));
             }
             match std::mem::replace(&mut vi.steps, Steps::Running { is_awaited: false }) {
-                Steps::Ready(peer) => Ok(Ok((peer, vi.attributes, has_failed))),
+                Steps::Ready(peer) => Ok(Ok((peer, vi.attributes, usable))),
                 steps => {
                     vi.steps = steps;
                     match vi.steps {
@@ -197,13 +213,15 @@ impl<T: Token> Core<T> {
                 }
             }
         })?;
-        let (mut peer, attributes, has_failed) = match found {
+        let (mut peer, attributes, usable) = match found {
             Ok(found) => found,
             Err(progress) => return Ok(progress),
         };
+        let turn = Turn { core: self, number, connect };
         let is_late = peer.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        // Nobody connects to an endpoint that has failed.
-        let stepped = if is_late || has_failed { Err(peer.late) } else { self.step(number, &mut peer, &attributes) };
+        let in_time = if is_late { Err(peer.late) } else { Ok(()) };
+        let stepped = usable.and(in_time).and_then(|()| self.step(number, &mut peer, &attributes));
+        std::mem::forget(turn);
         match stepped {
             Ok(()) => Ok(Progress::Waits(peer)),
             Err(why) => self.end_connect(number, connect, why).map(Progress::Connected),

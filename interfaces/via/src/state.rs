@@ -246,6 +246,7 @@ pub(crate) struct State<T> {
     pub(crate) dropped: u64,
     pub(crate) has_failed: bool,
     pub(crate) failure_is_reported: bool,
+    pub(crate) is_closed: bool,
 }
 
 /// Faults that the program has not asked for, at most; later ones are dropped.
@@ -275,6 +276,7 @@ impl<T: Token> State<T> {
             dropped: 0,
             has_failed: false,
             failure_is_reported: false,
+            is_closed: false,
         }
     }
 

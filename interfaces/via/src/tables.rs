@@ -20,11 +20,26 @@ fn registration(why: RegisterError) -> Error {
 }
 
 impl<T: Token> Core<T> {
-    /// Returns whether no VI and no completion queue is left.
-    #[must_use]
-    pub fn is_unused(&self) -> bool {
-        let state = self.lock();
-        state.vis.is_empty() && state.queues.is_empty()
+    /// Closes a NIC that has no VI and no completion queue: whoever waits for clients gets
+    /// [`Error::Parameter`]. The endpoint ends with the value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Resource`]: it is in use; [`Error::Parameter`]: it has been closed already.
+    pub fn close(&self) -> Result<(), Error> {
+        self.with(|state| {
+            state.check_open()?;
+            if !state.vis.is_empty() || !state.queues.is_empty() {
+                return Err(Error::Resource("the NIC has VIs or completion queues; destroy them first"));
+            }
+            state.is_closed = true;
+            Ok(())
+        })?;
+        if let Some(closed) = self.closed.get() {
+            // It is written once, so that it has room.
+            let _ = rustix::io::write(closed, &1_u64.to_ne_bytes());
+        }
+        Ok(())
     }
 
     /// Makes a protection tag.
@@ -122,7 +137,9 @@ impl<T: Token> Core<T> {
             return Err(Error::Parameter("a completion queue has 1 to 65,536 entries"));
         }
         let entries = std::collections::VecDeque::with_capacity(capacity);
-        let queue = self.lock().queues.insert(CompletionQueue { entries, capacity, users: 0 });
+        let mut state = self.lock();
+        state.check_open()?;
+        let queue = state.queues.insert(CompletionQueue { entries, capacity, users: 0 });
         queue.ok_or(Error::Resource("no room for another completion queue; destroy others"))
     }
 

@@ -37,6 +37,8 @@ int main(void) {
 
                 OK(PtlEQWait(side.eq, &last));
                 CHECK(last.type == PTL_EVENT_UNLINK && last.link == event.sequence && last.md_handle == handle);
+                /* It tells of the put that ended the descriptor. */
+                CHECK(last.initiator.pid == event.initiator.pid && last.match_bits == 2 && last.mlength == size);
                 CHECK_CODE(PtlMDUnlink(handle), PTL_MD_INVALID);
             } else {
                 OK(PtlMDUnlink(handle));

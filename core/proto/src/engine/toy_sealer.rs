@@ -1,5 +1,5 @@
-//! A sealer for tests: its cipher is no cipher, but whoever does not know the keys finds no tag, and
-//! it checks what the engine promises of numbers.
+//! A sealer for tests: its cipher is no cipher, but whoever does not know the keys finds no tag,
+//! and it checks what the engine promises of numbers.
 
 use super::api::Transmit;
 use super::host::Host;

@@ -1,6 +1,6 @@
 //! Requests at the objects, and the events that they and operations leave.
 
-use super::{Matched, Memory, Objects, Placed};
+use super::{Matched, Objects, Placed};
 use crate::handles::Handle;
 use crate::memory::Region;
 use crate::options;
@@ -44,10 +44,11 @@ impl Objects {
         let is_in = copy(&memory.region, offset, length as usize);
         let (has_ack, is_over) = (is_in && !memory.has(options::ACK_DISABLE), memory.is_over());
         facts.failure = u32::from(!is_in);
-        let sequence =
-            if memory.leaves(EventKind::PutEnd) { self.push(handle, EventKind::PutEnd, &facts) } else { None };
+        if memory.leaves(EventKind::PutEnd) {
+            self.push(handle, EventKind::PutEnd, &facts);
+        }
         if is_over {
-            self.settle(handle, sequence.unwrap_or(link));
+            self.settle(handle, &facts);
         }
         Some(Placed { offset, length, has_ack })
     }
@@ -89,26 +90,25 @@ impl Objects {
         list.get(ticket).copied()
     }
 
-    /// Leaves an event of a memory descriptor, if it has a queue and wants this kind. Returns its
-    /// sequence.
+    /// Leaves an event of a memory descriptor, if it has a queue and wants this kind.
     #[inline(always)]
-    pub(crate) fn report(&mut self, handle: Handle, kind: EventKind, facts: &Facts) -> Option<u32> {
-        let is_wanted = self.memories.get(handle).is_some_and(|memory| memory.leaves(kind));
-        if is_wanted { self.push(handle, kind, facts) } else { None }
+    pub(crate) fn report(&mut self, handle: Handle, kind: EventKind, facts: &Facts) {
+        if self.memories.get(handle).is_some_and(|memory| memory.leaves(kind)) {
+            self.push(handle, kind, facts);
+        }
     }
 
     #[inline(never)]
-    fn push(&mut self, handle: Handle, kind: EventKind, facts: &Facts) -> Option<u32> {
-        let memory = self.memories.get(handle)?;
+    fn push(&mut self, handle: Handle, kind: EventKind, facts: &Facts) {
+        let Some(memory) = self.memories.get_mut(handle) else { return };
         let to = memory.described.queue;
-        let queue = self.queues.get_mut(to)?;
-        let sequence = queue.push(kind, handle, &memory.described, facts);
+        let Some(queue) = self.queues.get_mut(to) else { return };
+        memory.last = queue.push(kind, handle, &memory.described, facts);
         if queue.has_handler {
             let event = queue.last();
             self.hand_to_handler(to, event);
         }
         self.changes.count();
-        Some(sequence)
     }
 
     #[cold]
@@ -126,18 +126,20 @@ impl Objects {
         let Some(memory) = self.memories.get_mut(handle) else { return };
         memory.pending -= 1;
         let is_over = memory.is_over();
-        let sequence = self.report(handle, kind, facts);
+        self.report(handle, kind, facts);
         if is_over {
-            self.settle(handle, sequence.unwrap_or(facts.link));
+            self.settle(handle, facts);
         }
     }
 
-    /// Unlinks a memory descriptor that goes by itself and has come to its end. `link`: of its
-    /// UNLINK event.
+    /// Unlinks a memory descriptor that goes by itself, if it has come to its end. Its UNLINK event
+    /// has the facts of the operation that was its last, and the sequence of its last event as
+    /// `link`.
     #[inline(never)]
-    pub(crate) fn settle(&mut self, handle: Handle, link: u32) {
-        if self.memories.get(handle).is_some_and(Memory::is_over) {
-            self.report(handle, EventKind::Unlink, &Facts::of_none(link));
+    pub(crate) fn settle(&mut self, handle: Handle, facts: &Facts) {
+        if let Some(memory) = self.memories.get(handle).filter(|memory| memory.is_over()) {
+            let facts = Facts { link: memory.last, ..*facts };
+            self.report(handle, EventKind::Unlink, &facts);
             self.remove_memory(handle);
         }
     }

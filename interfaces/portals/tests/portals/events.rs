@@ -4,7 +4,10 @@ use crate::world::{GET, PUT, TRANSPORTS, anything, events, id, other, put, two, 
 use cci_conformance::device_of;
 use cci_portals::EventKind::{PutEnd, PutStart, SendEnd, SendStart};
 use cci_portals::{ANY, Descriptor, Error, Handle, ProcessId, Target, Unlink, buffer, options};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long an interface that ends waits for what has left.
+const LONGEST_END: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_queue_that_overflows_keeps_the_newest_and_says_so_once() {
@@ -216,9 +219,12 @@ fn a_short_send_ends_before_its_target_looks() {
     }
 }
 
-/// What a send has told of arrives, also if its process ends at once and frames are lost.
+/// What a send has told of arrives, also if its process ends at once and frames are lost. An end
+/// that takes its whole time on a loaded machine promises nothing, so one round within it is asked
+/// for.
 #[test]
 fn a_process_that_ends_delivers_its_short_sends_first() {
+    let mut within = 0;
     for (round, has_engine) in (0..5).flat_map(|round| [(round, false), (round, true)]) {
         let network = format!("last{round}{has_engine}");
         let seed = round.to_string();
@@ -232,11 +238,23 @@ fn a_process_that_ends_delivers_its_short_sends_first() {
             put(&sides[..1], 0, b"last", &other(1));
         }
         let gone = sides.remove(0);
-        let closing = std::thread::spawn(move || drop(gone));
+        let closing = std::thread::spawn(move || {
+            let begun = Instant::now();
+            drop(gone);
+            begun.elapsed()
+        });
+        // Asleep, so that the time of the network leaps to what is retransmitted next.
+        while !closing.is_finished() {
+            assert!(sides[0].ni.make_progress(Duration::from_millis(2)).is_ok());
+        }
+        if closing.join().expect("no panic") >= LONGEST_END {
+            continue;
+        }
+        within += 1;
         for at in 0..4 {
             let arrived = events(&sides, 0, &[PutStart, PutEnd]);
             assert_eq!(arrived[1].failure, 0, "{at}, round {round}, engine: {has_engine}");
         }
-        until(&sides, "the end", || closing.is_finished().then_some(()));
     }
+    assert!(within > 0, "each end took {LONGEST_END:?}");
 }

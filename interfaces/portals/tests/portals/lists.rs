@@ -3,7 +3,7 @@
 use crate::world::{GET, PUT, anything, bits, bytes, events, id, other, put, two, two_with, until, zeroes};
 use cci_portals::EventKind::{PutEnd, PutStart, ReplyEnd, ReplyStart, Unlink as Unlinked};
 use cci_portals::{
-    ANY, AccessEntry, Descriptor, Error, Limits, Match, Position, ProcessId, Target, Unlink, buffer, options,
+    ANY, AccessEntry, Descriptor, Error, Handle, Limits, Match, Position, ProcessId, Target, Unlink, buffer, options,
 };
 
 /// Where a put ended up: the descriptor of its PUT_END.
@@ -92,19 +92,23 @@ fn the_local_offset_grows_until_too_little_is_left() {
     until(&sides, "the drop", || (sides[1].dropped() == 1).then_some(()));
 }
 
-/// One that has less than its `max_size` from the start takes nothing, but may be sent from.
+/// It is used up by the request that leaves too little, not before.
 #[test]
-fn a_descriptor_that_is_too_short_for_its_largest_request_is_passed_over() {
-    let sides = two("sm");
-    let memory = zeroes(5);
-    sides[1].post_descriptor(anything(), Descriptor::new(&memory).options(PUT).max_size(6), Unlink::Retain);
-    put(&sides, 0, b"x", &other(1));
-    until(&sides, "the drop", || (sides[1].dropped() == 1).then_some(()));
-    let from = buffer(b"short".to_vec());
-    let own = sides[0].ni.bind(Descriptor::new(&from).max_size(6), Unlink::Retain).expect("room");
-    sides[1].post_descriptor(anything(), Descriptor::new(&zeroes(9)).options(PUT).max_size(6), Unlink::Retain);
-    sides[0].ni.put(own, None, false, &other(1)).expect("active");
-    assert_eq!(events(&sides, 1, &[PutStart, PutEnd])[1].mlength, 5);
+fn a_descriptor_that_is_shorter_than_its_max_size_takes_one_request() {
+    for bits in [PUT, PUT | options::TRUNCATE] {
+        let sides = two("sm");
+        let memory = zeroes(5);
+        let short = Descriptor::new(&memory).options(bits).max_size(6);
+        let (_, target) = sides[1].post_descriptor(anything(), short.clone(), Unlink::Retain);
+        assert_eq!(taken(&sides, b"x", 1).offset, 0);
+        let expected = Err(Error::Memory);
+        assert_eq!(sides[1].ni.put(target, None, false, &other(0)), expected, "it is inactive");
+        put(&sides, 0, b"y", &other(1));
+        until(&sides, "the drop", || (sides[1].dropped() == 1).then_some(()));
+        // An update makes it new.
+        sides[1].ni.update(target, Some(short.events(sides[1].queue)), Handle::NO_QUEUE).expect("there");
+        assert_eq!(taken(&sides, b"z", 1).offset, 0);
+    }
 }
 
 #[test]

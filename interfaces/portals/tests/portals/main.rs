@@ -1,6 +1,7 @@
 //! Portals 3.3 over each transport.
 
 mod accelerated;
+mod ends;
 mod events;
 mod faults;
 mod lists;

@@ -202,7 +202,7 @@ fn a_threshold_counts_the_send_and_its_ack() {
         if has_ack {
             assert_eq!(events(&sides, 0, &[Ack])[0].described.threshold, 0);
         } else {
-            until(&sides, "the ack", || (sides[0].dropped() == 1).then_some(()));
+            until(&sides, "the ack", || (sides[0].ni.counts().0 == 0).then_some(()));
             assert_eq!(sides[0].event(), None);
         }
         assert_eq!(sides[0].ni.put(source, None, true, &other(1)), Err(Error::Memory), "it is inactive");

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::attributes::Reliability;
+use crate::few_descriptors::until_listening;
 use crate::liars::{attributes, name};
-use crate::rendezvous::Accept;
+use crate::rendezvous::{Accept, ports};
 use crate::state::{Invitation, State};
 use crate::task::Completion;
 use cci_conformance::process::thread_time;
@@ -190,9 +191,56 @@ fn waits_for_peers_and_clients_end_once_the_endpoint_has_failed() {
     side.listen(Some(2 * LIMIT));
     side.fail_endpoint();
     let begun = Instant::now();
-    assert_eq!(side.core.peer_wait(side.vi), Err(Error::Timeout));
+    assert!(matches!(side.core.peer_wait(side.vi), Err(Error::Resource(_))));
     let elsewhere = Address::new(side.core.host(), &name());
-    assert_eq!(side.core.listen(&elsewhere, Some(2 * LIMIT)).err(), Some(Error::Timeout));
+    assert!(matches!(side.core.listen(&elsewhere, Some(2 * LIMIT)), Err(Error::Resource(_))));
+    side.core.disconnect(side.vi).expect("a VI");
+    assert!(matches!(side.core.request(side.vi, &elsewhere, &side.at, Some(2 * LIMIT)), Err(Error::Resource(_))));
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_wait_for_a_client_ends_once_the_nic_is_closed() {
+    let side = Side::new();
+    assert!(matches!(side.core.close(), Err(Error::Resource(_))), "it has a VI");
+    side.core.destroy_vi(side.vi).expect("an idle VI");
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| side.core.listen(&side.at, Some(2 * LIMIT)).err());
+        until_listening(ports(&side.at.discriminator)[0]);
+        side.core.close().expect("no VI is left");
+        assert!(matches!(waiting.join().expect("a thread"), Some(Error::Parameter(_))));
+    });
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    assert!(matches!(side.core.close(), Err(Error::Parameter(_))));
+    assert!(matches!(side.core.create_queue(1), Err(Error::Parameter(_))));
+}
+
+/// What a thread that has panicked had taken nobody else would go on with.
+#[test]
+fn a_panic_amid_a_step_ends_the_connect_for_all_who_wait() {
+    let side = Side::new();
+    side.listen(Some(2 * LIMIT));
+    let (begun, number) = (Instant::now(), side.number());
+    let _taken = side.step();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| side.core.peer_wait(side.vi));
+        while !side.with_vi(|vi| matches!(vi.steps, Steps::Running { is_awaited: true })) {
+            std::thread::yield_now();
+        }
+        let panics = scope.spawn(|| {
+            let _turn = Turn { core: &side.core, number: side.vi, connect: number };
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        assert!(panics.join().is_err());
+        let ended = side.core.peer_done(side.vi);
+        if ended.is_ok() {
+            // Otherwise the other thread would wait for ever.
+            side.core.disconnect(side.vi).expect("a VI");
+        }
+        assert!(matches!(ended, Err(Error::Resource(_))), "{ended:?}");
+        assert!(matches!(waiting.join().expect("a thread"), Err(Error::Resource(_))));
+    });
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
 }
 

@@ -2,7 +2,7 @@
 
 use super::client;
 use super::control::{Answer, Client, Command, Hello, Request, VERSION, What, recv};
-use super::driver::{Driver, DriverEvent, DriverOptions};
+use super::driver::{Driver, DriverEvent, DriverOptions, await_event};
 use super::ends::{self, CONTROL, OPERATIONS};
 use super::facade::Facade;
 use super::plan::Plan;
@@ -54,8 +54,23 @@ fn stranger() -> Facade {
     Facade::open(&DriverOptions::on_loopback("sm")).expect("an endpoint")
 }
 
+/// Connects as a client does, but waits longer: the server is a thread of a process that may not run
+/// for as long as a client waits. The server soon closes connections on which it has answered.
+fn call(stranger: &Facade, uri: &str, payload: &[u8], context: u64) -> Result<cci::Connection, UserError> {
+    stranger.heed([None; 2]);
+    stranger.connect(uri, payload, Attribute::ReliableOrdered, context, LONG)?;
+    let opened = await_event(stranger, &mut Vec::new(), 2 * LONG, |event, _| match event {
+        DriverEvent::Open(connection, of) if of == context => Some(Ok(connection)),
+        DriverEvent::NotOpen(why, of) if of == context => Some(Err(UserError(why.to_string()))),
+        _ => None,
+    });
+    opened?.expect("a connect ends within its time")
+}
+
 fn connect(stranger: &Facade, uri: &str, payload: &[u8], context: u64) -> cci::Connection {
-    client::call(stranger, uri, payload, Attribute::ReliableOrdered, context).expect("a connection")
+    let connection = call(stranger, uri, payload, context).expect("a connection");
+    stranger.heed([Some(connection), None]);
+    connection
 }
 
 /// The endpoint of a run that a stranger has launched.
@@ -78,9 +93,7 @@ fn connected(stranger: &Facade, there: &str) -> cci::Connection {
 }
 
 fn try_connected(stranger: &Facade, there: &str) -> Result<cci::Connection, UserError> {
-    // The server soon closes the connection on which it was asked.
-    stranger.heed([None; 2]);
-    let call = |context| client::call(stranger, there, ends::payload_of(context), Attribute::ReliableOrdered, context);
+    let call = |context| call(stranger, there, ends::payload_of(context), context);
     let control = call(CONTROL)?;
     let operations = call(OPERATIONS)?;
     stranger.heed([Some(control), Some(operations)]);

@@ -1,5 +1,5 @@
-//! Somebody on the path of sealed connections, who sees every frame and sends his own: mutated, cut,
-//! replayed, reflected, spliced, and in clear.
+//! Somebody on the path of sealed connections, who sees every frame and sends his own: mutated,
+//! cut, replayed, reflected, spliced, and in clear.
 
 use cci_proto::wire::{self, HEADER};
 use cci_sim::Random;

@@ -6,6 +6,8 @@ mod grants;
 mod hot;
 mod memory;
 mod rma;
+mod sealed;
+mod sealed_streams;
 mod setup;
 mod sizes;
 mod streams;

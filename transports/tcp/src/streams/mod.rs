@@ -4,6 +4,7 @@
 mod collect;
 mod join;
 mod part;
+mod sealed;
 
 use crate::frame::MOST_STREAMS;
 use crate::lane::further::Stream;
@@ -34,7 +35,9 @@ impl Lane {
 
     /// Whether part of an operation has begun to leave on a further stream.
     pub(crate) fn has_unsent_parts(&self) -> bool {
-        self.further.as_ref().is_some_and(|further| further.open().any(|stream| stream.fragment.is_some()))
+        let has_unsent =
+            |stream: &Stream| stream.fragment.is_some() || stream.seal.as_ref().is_some_and(|seal| seal.has_unsent());
+        self.further.as_ref().is_some_and(|further| further.open().any(has_unsent))
     }
 
     /// Whether a further stream has room for what is to leave.

@@ -44,8 +44,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::stray`], for a sealed frame: its sender gets the token of a connection that this
-    /// endpoint may have had before a restart.
+    /// As [`Engine::stray`], for a sealed frame: its sender gets the token of a connection that
+    /// this endpoint may have had before a restart.
     pub(crate) fn stray_sealed(&mut self, now: Time, from: &Address, header: &Header, len: usize, sealer: &dyn Sealer) {
         self.stats.strays += 1;
         if header.kind == Kind::Reset || len < SealedReset::LEN {

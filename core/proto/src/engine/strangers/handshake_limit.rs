@@ -1,5 +1,5 @@
-//! How many sealed handshakes an endpoint begins. A share with a wrong tag costs it some hashes, and
-//! one with a right tag a request of its program and a Diffie-Hellman.
+//! How many sealed handshakes an endpoint begins. A share with a wrong tag costs it some hashes,
+//! and one with a right tag a request of its program and a Diffie-Hellman.
 
 use super::reply_limit::{Bucket, CLASSES, class};
 use crate::Time;
