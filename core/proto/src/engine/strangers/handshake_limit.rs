@@ -31,7 +31,7 @@ impl HandshakeLimit {
 
     /// The class of a network, for now.
     fn class(now: Time, secret: [u64; 2], network: u64) -> usize {
-        class([secret[0] ^ now.0 / RECLASS, secret[1]], network)
+        class([secret[0] ^ (now.0 / RECLASS), secret[1]], network)
     }
 
     /// Returns whether the share of a client of this network may be examined now.
