@@ -10,6 +10,7 @@ pub(crate) mod pause;
 pub(crate) mod pending_connect;
 pub(crate) mod posted;
 pub(crate) mod receive;
+mod records;
 pub(crate) mod send;
 pub(crate) mod serving;
 pub(crate) mod shared;

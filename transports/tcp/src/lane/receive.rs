@@ -206,7 +206,7 @@ impl Lane {
         self.incoming.has_greeted = true;
         let used = HELLO + if is_sealed { SHARE } else { 0 };
         if let Some(seal) = &mut self.seal {
-            seal.keep(s, &bytes[used..]);
+            seal.keep(&mut s.sealing, &bytes[used..]);
             return Ok(bytes.len());
         }
         Ok(used)

@@ -266,7 +266,7 @@ impl Lane {
     fn flush_step(&mut self, s: &mut Shared, core: &mut Core, fragments: &mut u32) -> Result<bool, Errno> {
         let Some(socket) = &self.socket else { return Ok(false) };
         if let Some(seal) = &mut self.seal {
-            seal.push(s, socket)?;
+            seal.push(&mut s.sealing, socket)?;
         }
         if let Some(work) = &mut self.work
             && work.fragment.is_some()
@@ -276,7 +276,7 @@ impl Lane {
         if !self.out.is_empty() {
             let left = self.out.left();
             let count = match self.seal.as_mut().filter(|seal| seal.is_open()) {
-                Some(seal) => seal.send(s, socket, left)?,
+                Some(seal) => seal.send(&mut s.sealing, socket, left)?,
                 None => sys::send(socket, left)?,
             };
             if count < left.len() {

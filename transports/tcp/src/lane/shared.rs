@@ -5,7 +5,7 @@ use crate::lane::grants::{FIRST, MOST};
 use crate::lane::pending_connect::PendingConnect;
 use crate::lane::posted::Ending;
 use crate::lane::work::Work;
-use crate::seal::{Asked, Sealing, Secret};
+use crate::seal::{Asked, RECORD, Sealed, Sealing, Secret};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};
@@ -119,7 +119,7 @@ impl Shared {
         words: [u64; 4],
     ) -> Result<Self, CallError> {
         let [key, first, second, spread] = words;
-        let scratch = SCRATCH.max(2 * max_send_size as usize) + Self::room_for_records(secret.as_ref());
+        let scratch = SCRATCH.max(2 * max_send_size as usize) + if secret.is_some() { RECORD } else { 0 };
         let sealing = secret.map(|secret| Sealing::new(secret, spread)).transpose().by("mmap")?;
         Ok(Self {
             sealing: sealing.map(Box::new),
@@ -162,6 +162,24 @@ impl Shared {
 
     pub(crate) fn put_scratch(&mut self, scratch: Pages) {
         self.scratch = Some(scratch);
+    }
+
+    /// Takes the buffer that records are read into. It is put back by [`Shared::put_cipher`].
+    pub(crate) fn take_cipher(&mut self) -> Option<Pages> {
+        self.sealing.as_mut()?.take_cipher()
+    }
+
+    pub(crate) fn put_cipher(&mut self, cipher: Pages) {
+        if let Some(sealing) = &mut self.sealing {
+            sealing.put_cipher(cipher);
+        }
+    }
+
+    /// Forgets the keys of a stream, which has ended.
+    pub(crate) fn end_seal(&mut self, seal: &Sealed) {
+        if let Some(sealing) = &mut self.sealing {
+            sealing.end(seal);
+        }
     }
 
     /// A buffer for bytes that cannot leave at once, with whatever was in it before.

@@ -4,8 +4,7 @@
 use crate::lane::operation::Operations;
 use crate::lane::posted::{Data, Ending};
 use crate::lane::serving::Serving;
-use crate::lane::shared::Shared;
-use crate::seal::{RECORD, Sealed};
+use crate::seal::{RECORD, Sealed, Sealing};
 use crate::sys;
 use cci_mem::memory::Piece;
 use cci_mem::source::Source;
@@ -119,7 +118,12 @@ impl Fragment {
 
     /// As [`Fragment::send`], by the next record of a sealed stream, which is taken from where the
     /// bytes lie.
-    pub(crate) fn send_sealed(&mut self, s: &mut Shared, seal: &mut Sealed, socket: &OwnedFd) -> Result<bool, Errno> {
+    pub(crate) fn send_sealed(
+        &mut self,
+        sealing: &mut Option<Box<Sealing>>,
+        seal: &mut Sealed,
+        socket: &OwnedFd,
+    ) -> Result<bool, Errno> {
         let head = self.head.get(self.sent..self.head_len).unwrap_or(&[]);
         let from = self.sent.saturating_sub(self.head_len).min(self.len);
         let most = RECORD - Self::HEAD - Self::TAIL;
@@ -133,7 +137,7 @@ impl Fragment {
         let parts = [head.into(), memory, tail.into()];
         // The last part needs no copy.
         let parts = if tail.is_empty() { &parts[..2] } else { &parts[..] };
-        self.sent += seal.send_parts(s, socket, parts)?;
+        self.sent += seal.send_parts(sealing, socket, parts)?;
         Ok(self.sent == self.total())
     }
 

@@ -171,7 +171,7 @@ impl Lane {
         let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
         let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) else { return Ok(true) };
         let sent = match &mut self.seal {
-            Some(seal) => fragment.send_sealed(s, seal, socket),
+            Some(seal) => fragment.send_sealed(&mut s.sealing, seal, socket),
             None => fragment.send(socket),
         };
         match sent {

@@ -198,52 +198,51 @@ fn received(way: &mut Way) -> usize {
 /// server's program gets before the stream ends.
 type Attack = (&'static str, usize, fn(&mut Way, [Vec<u8>; 2]));
 
-const ATTACKS: [Attack; 11] = [
-    ("a changed byte of the text", 0, |way, [mut first, _]| {
-        first[9] ^= 1;
-        way.give(1, &first);
-    }),
-    ("a changed byte of the tag", 1, |way, [first, mut second]| {
-        *second.last_mut().expect("a tag") ^= 0x80;
-        way.give(1, &[first, second].concat());
-    }),
-    ("a shorter length", 0, |way, [mut first, second]| {
-        first[0] -= 1;
-        way.give(1, &[first, second].concat());
-    }),
-    ("a longer length", 0, |way, [mut first, second]| {
-        first[0] += 1;
-        way.give(1, &[first, second].concat());
-    }),
-    ("no length", 0, |way, [mut first, _]| {
-        first[..4].fill(0);
-        way.give(1, &first);
-    }),
-    ("a length beyond all", 0, |way, [mut first, _]| {
-        first[..4].copy_from_slice(&(RECORD as u32 + 1).to_le_bytes());
-        way.give(1, &first);
-    }),
-    ("a record twice", 1, |way, [first, _]| {
-        way.give(1, &[&first[..], &first].concat());
-    }),
-    ("the second record first", 0, |way, [first, second]| {
-        way.give(1, &[second, first].concat());
-    }),
-    ("a record left out", 0, |way, [_, second]| {
-        way.give(1, &second);
-    }),
-    ("the beginning of one and the end of the other", 0, |way, [first, second]| {
-        way.give(1, &[&first[..12], &second[12..], &second].concat());
-    }),
-    ("frames in clear", 1, |way, [first, _]| {
-        let header = crate::frame::Header { len: 0, kind: Kind::Disconnect, flags: 0, connection: 0, taken: 0 };
-        way.give(1, &[&first[..], &header.emit(), &[0; 64]].concat());
-    }),
-];
-
 #[test]
 fn a_stream_ends_at_the_first_record_that_is_not_the_next_one() {
-    for (name, messages, act) in ATTACKS {
+    let attacks: [Attack; 11] = [
+        ("a changed byte of the text", 0, |way, [mut first, _]| {
+            first[9] ^= 1;
+            way.give(1, &first);
+        }),
+        ("a changed byte of the tag", 1, |way, [first, mut second]| {
+            *second.last_mut().expect("a tag") ^= 0x80;
+            way.give(1, &[first, second].concat());
+        }),
+        ("a shorter length", 0, |way, [mut first, second]| {
+            first[0] -= 1;
+            way.give(1, &[first, second].concat());
+        }),
+        ("a longer length", 0, |way, [mut first, second]| {
+            first[0] += 1;
+            way.give(1, &[first, second].concat());
+        }),
+        ("no length", 0, |way, [mut first, _]| {
+            first[..4].fill(0);
+            way.give(1, &first);
+        }),
+        ("a length beyond all", 0, |way, [mut first, _]| {
+            first[..4].copy_from_slice(&(RECORD as u32 + 1).to_le_bytes());
+            way.give(1, &first);
+        }),
+        ("a record twice", 1, |way, [first, _]| {
+            way.give(1, &[&first[..], &first].concat());
+        }),
+        ("the second record first", 0, |way, [first, second]| {
+            way.give(1, &[second, first].concat());
+        }),
+        ("a record left out", 0, |way, [_, second]| {
+            way.give(1, &second);
+        }),
+        ("the beginning of one and the end of the other", 0, |way, [first, second]| {
+            way.give(1, &[&first[..12], &second[12..], &second].concat());
+        }),
+        ("frames in clear", 1, |way, [first, _]| {
+            let header = crate::frame::Header { len: 0, kind: Kind::Disconnect, flags: 0, connection: 0, taken: 0 };
+            way.give(1, &[&first[..], &header.emit(), &[0; 64]].concat());
+        }),
+    ];
+    for (name, messages, act) in attacks {
         let (mut way, cells) = Way::open(End::sealed(1), End::sealed(1));
         way.until("what was granted", |way| way.client.tcp.lane_of(cells[0]).expect("a lane").0.credit.is_left());
         way.passes = false;

@@ -5,15 +5,13 @@
 
 mod handshake;
 mod limit;
-mod receive;
 mod record;
 
 pub(crate) use handshake::{Asked, SHARE};
 #[cfg(test)]
 pub(crate) use record::OF_ONE_KEY;
-pub(crate) use record::{RECORD, Sealed};
+pub(crate) use record::{RECORD, Sealed, whole};
 
-use crate::lane::shared::Shared;
 use cci_mem::pages::Pages;
 use cci_seal::{Psk, Refused, Session, Vault};
 use cci_transport::{Protect, Security};
@@ -111,6 +109,24 @@ impl Sealing {
         }
     }
 
+    /// Takes the buffer that records are read into. It is put back by [`Sealing::put_cipher`].
+    pub(crate) fn take_cipher(&mut self) -> Option<Pages> {
+        self.cipher.take()
+    }
+
+    pub(crate) fn put_cipher(&mut self, cipher: Pages) {
+        self.cipher = Some(cipher);
+    }
+
+    /// Forgets the keys of a stream, which has ended.
+    #[cold]
+    pub(crate) fn end(&mut self, seal: &Sealed) {
+        if let Some(index) = seal.index() {
+            self.vault.remove(index);
+            self.free.push(index);
+        }
+    }
+
     /// Enters the keys of a stream.
     fn enter(&mut self, session: &Session) -> std::result::Result<Sealed, Refused> {
         let index = self.free.pop().unwrap_or_else(|| {
@@ -123,35 +139,6 @@ impl Sealing {
                 self.free.push(index);
                 Err(refused)
             }
-        }
-    }
-}
-
-impl Shared {
-    /// Bytes that the buffer for frames needs besides, where streams are sealed.
-    pub(crate) fn room_for_records(secret: Option<&Secret>) -> usize {
-        if secret.is_some() { RECORD } else { 0 }
-    }
-
-    /// Takes the buffer that records are read into. It is put back by [`Shared::put_cipher`].
-    pub(crate) fn take_cipher(&mut self) -> Option<Pages> {
-        self.sealing.as_mut()?.cipher.take()
-    }
-
-    pub(crate) fn put_cipher(&mut self, cipher: Pages) {
-        if let Some(sealing) = &mut self.sealing {
-            sealing.cipher = Some(cipher);
-        }
-    }
-
-    /// Forgets the keys of a stream, which has ended.
-    #[cold]
-    pub(crate) fn end_seal(&mut self, seal: Sealed) {
-        if let Some(index) = seal.index()
-            && let Some(sealing) = &mut self.sealing
-        {
-            sealing.vault.remove(index);
-            sealing.free.push(index);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! The number of a record is not sent: it is its place in the stream. It is the nonce, and it tells
 //! both sides when the key changes.
 
-use crate::lane::shared::Shared;
+use super::Sealing;
 use crate::sys;
 use cci_mem::source::Source;
 use cci_seal::noise::Initiator;
@@ -86,7 +86,7 @@ impl Sealed {
 
     /// Sends the rest of the record that has begun to leave.
     #[inline]
-    pub(crate) fn push(&mut self, s: &mut Shared, socket: &OwnedFd) -> Result<(), Errno> {
+    pub(crate) fn push(&mut self, sealing: &mut Option<Box<Sealing>>, socket: &OwnedFd) -> Result<(), Errno> {
         if self.at == self.end {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Sealed {
         }
         (self.at, self.end) = (0, 0);
         let memory = std::mem::take(&mut self.leaving);
-        if let Some(sealing) = &mut s.sealing {
+        if let Some(sealing) = sealing {
             sealing.put_leaving(memory);
         }
         Ok(())
@@ -104,30 +104,35 @@ impl Sealed {
 
     /// Sends bytes, of which one record takes as many as it can. Returns how many. What the stream
     /// does not take of the record leaves by [`Sealed::push`].
-    pub(crate) fn send(&mut self, s: &mut Shared, socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
-        self.send_parts(s, socket, &[Source::from(&bytes[..bytes.len().min(RECORD)])])
+    pub(crate) fn send(
+        &mut self,
+        sealing: &mut Option<Box<Sealing>>,
+        socket: &OwnedFd,
+        bytes: &[u8],
+    ) -> Result<usize, Errno> {
+        self.send_parts(sealing, socket, &[Source::from(&bytes[..bytes.len().min(RECORD)])])
     }
 
     /// Sends parts, which fit a record together.
     pub(crate) fn send_parts(
         &mut self,
-        s: &mut Shared,
+        sealing: &mut Option<Box<Sealing>>,
         socket: &OwnedFd,
         parts: &[Source<'_>],
     ) -> Result<usize, Errno> {
-        self.push(s, socket)?;
+        self.push(sealing, socket)?;
         let len: usize = parts.iter().map(Source::len).sum();
         // Any reason is one for the stream to end: a forked child, or no memory for the key.
-        self.seal(s, len, parts).map_err(|_| Errno::KEYREJECTED)?;
+        self.seal(sealing, len, parts).map_err(|_| Errno::KEYREJECTED)?;
         (self.at, self.end) = (0, len + OVERHEAD);
-        match self.push(s, socket) {
+        match self.push(sealing, socket) {
             Ok(()) | Err(Errno::AGAIN) => Ok(len),
             Err(error) => Err(error),
         }
     }
 
-    fn seal(&mut self, s: &mut Shared, len: usize, parts: &[Source<'_>]) -> Result<(), Refused> {
-        let sealing = s.sealing.as_mut().ok_or(Refused::NoKey)?;
+    fn seal(&mut self, sealing: &mut Option<Box<Sealing>>, len: usize, parts: &[Source<'_>]) -> Result<(), Refused> {
+        let sealing = sealing.as_mut().ok_or(Refused::NoKey)?;
         self.leaving = sealing.take_leaving();
         let number = self.sent;
         if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
@@ -141,16 +146,16 @@ impl Sealed {
         Ok(())
     }
 
-    /// Opens the record that these bytes begin with into a text. Returns the bytes of the record and
-    /// of its text. `None`: it is not there as a whole, or the text has no room for it.
+    /// Opens the record that these bytes begin with into a text. Returns the bytes of the record
+    /// and of its text. `None`: it is not there as a whole, or the text has no room for it.
     pub(crate) fn open_next(
         &mut self,
-        s: &mut Shared,
+        sealing: &mut Option<Box<Sealing>>,
         bytes: &[u8],
         text: &mut [u8],
     ) -> Result<Option<(usize, usize)>, Refused> {
         let Some(len) = whole(bytes)?.filter(|len| *len <= text.len()) else { return Ok(None) };
-        let sealing = s.sealing.as_mut().ok_or(Refused::NoKey)?;
+        let sealing = sealing.as_mut().ok_or(Refused::NoKey)?;
         let number = self.received;
         if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
             sealing.vault.advance_receiving(self.index)?;
@@ -168,8 +173,8 @@ impl Sealed {
     }
 
     /// Keeps sealed bytes, in place of those that were kept.
-    pub(crate) fn keep(&mut self, s: &mut Shared, bytes: &[u8]) {
-        let Some(sealing) = &mut s.sealing else { return };
+    pub(crate) fn keep(&mut self, sealing: &mut Option<Box<Sealing>>, bytes: &[u8]) {
+        let Some(sealing) = sealing else { return };
         if bytes.is_empty() {
             if self.kept.capacity() > 0 {
                 sealing.put_kept(std::mem::take(&mut self.kept));
@@ -186,7 +191,7 @@ impl Sealed {
 
 /// The text's length of the record that these bytes begin with. `Ok(None)`: it is not there as a
 /// whole; `Err`: no record is so long, or has no text.
-pub(super) fn whole(bytes: &[u8]) -> Result<Option<usize>, Refused> {
+pub(crate) fn whole(bytes: &[u8]) -> Result<Option<usize>, Refused> {
     let Some((head, rest)) = bytes.split_first_chunk::<LEN>() else { return Ok(None) };
     match u32::from_le_bytes(*head) as usize {
         len @ 1..=RECORD => Ok((rest.len() >= len + TAG).then_some(len)),

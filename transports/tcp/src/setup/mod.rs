@@ -5,6 +5,7 @@ mod connect;
 pub(crate) mod dial;
 mod hello;
 pub(crate) mod listen;
+mod sealing;
 mod teardown;
 
 pub(crate) use connect::host_and_port;

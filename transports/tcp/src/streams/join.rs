@@ -208,7 +208,7 @@ impl Lane {
 
     fn drop_stream_socket(&mut self, s: &mut Shared, index: usize) {
         if let Some(seal) = self.stream(index).and_then(|stream| stream.seal.take()) {
-            s.end_seal(*seal);
+            s.end_seal(&seal);
         }
         if let Some(socket) = self.stream(index).and_then(|stream| stream.socket.take()) {
             let _uncancelled = Uncancelled::new();
@@ -255,7 +255,7 @@ impl Lane {
         let is_watched = s.set.rewatch(&socket, key, EventFlags::IN).is_ok();
         if !is_watched || sys::send(&socket, &said) != Ok(said.len()) {
             if let Some(seal) = seal {
-                s.end_seal(seal);
+                s.end_seal(&seal);
             }
             return Some(socket);
         }

@@ -43,7 +43,7 @@ impl Lane {
             && let Some(stream) = self.stream(index).filter(|stream| stream.is_open() && !stream.is_blocked)
         {
             if let (Some(socket), Some(seal)) = (&stream.socket, &mut stream.seal)
-                && let Err(error) = seal.push(s, socket)
+                && let Err(error) = seal.push(&mut s.sealing, socket)
             {
                 self.on_stream_unsent(s, index, error);
                 continue;
@@ -61,7 +61,7 @@ impl Lane {
             };
             let of = fragment.of;
             let sent = match &mut stream.seal {
-                Some(seal) => fragment.send_sealed(s, seal, socket),
+                Some(seal) => fragment.send_sealed(&mut s.sealing, seal, socket),
                 None => fragment.send(socket),
             };
             match sent {

@@ -20,7 +20,7 @@ impl Lane {
         share[..had].copy_from_slice(seal.kept());
         let received = sys::receive(socket, &mut share[had..]);
         match received {
-            Ok(count @ 1..) => seal.keep(s, &share[..had + count]),
+            Ok(count @ 1..) => seal.keep(&mut s.sealing, &share[..had + count]),
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok(0) => return self.on_stream_failed(s, index, "the peer closes it"),
             Err(error) => return self.on_stream_failed(s, index, &std::io::Error::from(error).to_string()),
@@ -28,7 +28,7 @@ impl Lane {
         if seal.kept().len() < SHARE {
             return;
         }
-        seal.keep(s, &[]);
+        seal.keep(&mut s.sealing, &[]);
         let hello = stream.head.first_chunk::<HELLO>();
         let finished = hello.and_then(|hello| s.sealing.as_mut()?.finish(seal, hello, &share).ok());
         let Some(open) = finished else {
@@ -74,13 +74,13 @@ impl Lane {
     ) -> Result<(), Errno> {
         let mut at = 0;
         while let Some(seal) = self.stream(index).and_then(|stream| stream.seal.as_mut()) {
-            match seal.open_next(s, &bytes[at..], scratch) {
+            match seal.open_next(&mut s.sealing, &bytes[at..], scratch) {
                 Ok(Some((used, len))) => {
                     at += used;
                     self.on_part_text(s, core, index, &scratch[..len])?;
                 }
                 Ok(None) => {
-                    seal.keep(s, &bytes[at..]);
+                    seal.keep(&mut s.sealing, &bytes[at..]);
                     return Ok(());
                 }
                 Err(refused) => {

@@ -1,9 +1,9 @@
 //! Receiving records: from the stream into the endpoint's buffer for records, opened into its
 //! buffer for frames, and handled there.
 
-use super::record::whole;
-use crate::lane::shared::{Cause, Shared};
-use crate::lane::{Lane, Phase};
+use super::shared::{Cause, Shared};
+use super::{Lane, Phase};
+use crate::seal::whole;
 use crate::sys;
 use cci_mem::pages::Pages;
 use cci_seal::Refused;
@@ -31,8 +31,8 @@ impl Lane {
         received.map(|(_, count, is_all)| (count, is_all))
     }
 
-    /// Reads sealed bytes behind those that were kept. Returns where they end, how many are new, and
-    /// whether the stream has no more. Whole records that a message without a slot has held back
+    /// Reads sealed bytes behind those that were kept. Returns where they end, how many are new,
+    /// and whether the stream has no more. Whole records that a message without a slot has held back
     /// come before anything new.
     fn fill(&mut self, cipher: &mut Pages) -> Result<(usize, usize, bool)> {
         let (Some(socket), Some(seal)) = (&self.socket, &self.seal) else { return Err(Errno::PIPE) };
@@ -58,7 +58,7 @@ impl Lane {
         let mut end = self.take_carry(scratch);
         let mut at = 0;
         while let Some(seal) = &mut self.seal {
-            let next = seal.open_next(s, &bytes[at..], &mut scratch[end..]);
+            let next = seal.open_next(&mut s.sealing, &bytes[at..], &mut scratch[end..]);
             if let Ok(Some((used, len))) = next {
                 (at, end) = (at + used, end + len);
                 continue;
@@ -74,7 +74,7 @@ impl Lane {
         }
         self.keep(s, &scratch[..end]);
         if let Some(seal) = &mut self.seal {
-            seal.keep(s, &bytes[at..]);
+            seal.keep(&mut s.sealing, &bytes[at..]);
         }
     }
 
