@@ -10,7 +10,7 @@
 use crate::fork::PerProcess;
 use crate::mutex::lock;
 use rustix::io::{Errno, Result};
-use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with, mmap_anonymous};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -28,9 +28,9 @@ const BLOCK: usize = 64 << 10;
 /// What the first word of a cell in use holds. A wiped cell has zero there.
 const ALIVE: u64 = 0x0cc1_5ec2_e75a_11fe;
 
-/// Bytes of the stack that [`on_clean_stack`] overwrites: more than any computation here uses, also
-/// in a build without optimization.
-const STACK: usize = 32 << 10;
+/// Bytes of the stack that [`on_clean_stack`] overwrites: twice what the computations of handshakes
+/// use, which is far more in a build without optimization.
+const STACK: usize = if cfg!(debug_assertions) { 64 << 10 } else { 8 << 10 };
 
 /// A value of plain memory.
 ///
@@ -98,8 +98,9 @@ fn block() -> Result<NonNull<u8>> {
     #[cfg(not(miri))]
     // SAFETY: the range is the mapping just made.
     unsafe {
-        rustix::mm::madvise(base, BLOCK, rustix::mm::Advice::LinuxDontDump)?;
-        rustix::mm::madvise(base, BLOCK, rustix::mm::Advice::LinuxWipeOnFork)?;
+        use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
+        madvise(base, BLOCK, Advice::LinuxDontDump)?;
+        madvise(base, BLOCK, Advice::LinuxWipeOnFork)?;
         // Best effort: the limit of locked memory may be 0.
         let _ = mlock_with(base, BLOCK, MlockFlags::ONFAULT);
     }

@@ -1,7 +1,7 @@
 //! Measures the handshake and the cipher on one processor, each as the least of many.
 //!
-//! `cargo run --release -p cci-seal --example rates` prints a table. With `--no-default-features` it
-//! is that of RustCrypto's cipher.
+//! `cargo run --release -p cci-seal --example rates` prints a table. With `--no-default-features`
+//! it is that of RustCrypto's cipher.
 
 #![forbid(unsafe_code)]
 

@@ -70,3 +70,36 @@ impl Session {
         Psk::filled(|derived| on_clean_stack(|| kdf::expand(secret, &[EXPORT, purpose], derived)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Direction, KEY, Session};
+
+    fn session(first: u8) -> Session {
+        Session::of(Direction::FromInitiator, |secrets| *secrets = [[first; KEY], [first + 1; KEY]]).expect("memory")
+    }
+
+    #[test]
+    fn each_stream_and_purpose_has_secrets_of_its_own() {
+        let all = session(1);
+        let streams = [0, 1, 256].map(|number| all.stream(number).expect("derived"));
+        let mut secrets: Vec<_> = streams.iter().chain([&all]).flat_map(|one| *one.secrets().expect("here")).collect();
+        for purpose in [&b"resumption"[..], b"resumptio", b""] {
+            secrets.push(*all.export(purpose).expect("derived").bytes().expect("here"));
+        }
+        let count = secrets.len();
+        secrets.sort_unstable();
+        secrets.dedup();
+        assert_eq!(secrets.len(), count);
+        let again = session(1).stream(256).expect("derived");
+        assert_eq!(again.secrets(), streams[2].secrets(), "both sides derive the same");
+    }
+
+    /// HMAC-SHA-256 of `cci st`, the number 5 and 1, by `openssl mac`, under 32 bytes of 0x01.
+    #[test]
+    fn a_stream_is_derived_as_the_table_says() {
+        let stream = session(1).stream(5).expect("derived");
+        let known = [0x17, 0xdb, 0x4c, 0x8f, 0x05, 0x3a, 0x66, 0x82];
+        assert_eq!(stream.secrets().expect("here")[0][..8], known);
+    }
+}

@@ -1,7 +1,7 @@
 //! A core dump of a process with sealed connections holds no byte of their keys.
 //!
-//! One process has secrets, handshakes and connections, and waits. Another one reads its memory: the
-//! words of the arena, which no dump holds, are looked for in all that a dump may hold.
+//! One process has secrets, handshakes and connections, and waits. Another one reads its memory:
+//! the words of the arena, which no dump holds, are looked for in all that a dump may hold.
 
 use cci_mem::source::Source;
 use cci_seal::noise::{Initiator, Responder};
@@ -60,12 +60,27 @@ fn connections(psk: &Psk) -> [Vault; 2] {
     [client, server]
 }
 
-/// Runs something so deep in the stack that nothing shallow afterwards overwrites what it has left.
+/// Runs something so many frames of 8 KiB deep in the stack: nothing shallower overwrites what it
+/// has left.
 #[inline(never)]
-fn deep_below(run: impl FnOnce()) {
-    let room = std::hint::black_box([0_u8; 32 << 10]);
-    run();
+fn deep_below(frames: usize, run: &mut dyn FnMut()) {
+    let room = std::hint::black_box([0_u8; 8 << 10]);
+    if frames == 0 {
+        run()
+    } else {
+        deep_below(frames - 1, run)
+    }
     std::hint::black_box(room);
+}
+
+/// Seals and opens texts of many lengths, the last ones higher in the stack.
+fn exchange_at_many_depths([client, server]: &mut [Vault; 2]) {
+    let lengths = [1, 8, 48, 129, 300, 700, 1_000, 1_500, 4_096, 16_384, 65_000];
+    for (at, len) in lengths.into_iter().enumerate() {
+        let (frames, number) = (4 * (lengths.len() - at), 10 * at as u64 + 1_000);
+        deep_below(frames + 2, &mut || exchange(1, server, client, Phase::Present, number, len));
+        deep_below(frames, &mut || exchange(1, client, server, Phase::Present, number, len));
+    }
 }
 
 /// The process that waits. It prints the public bytes that its arena holds, too.
@@ -79,17 +94,16 @@ fn a_process_with_connections() {
     psk.label().expect("here");
     psk.reset_token(b"here", [1, 2]).expect("here");
     let digits = psk.digits().expect("memory");
-    let mut vaults = connections(&psk);
+    let mut vaults = None;
+    deep_below(56, &mut || vaults = Some(connections(&psk)));
+    let mut vaults = vaults.expect("made");
     let asking = Initiator::begin(&psk, &[], b"").expect("begun");
     let asked = Responder::read(&psk, &[], asking.message(), &mut []).expect("read");
     let tag = asked.deny(&[b"no"]).expect("here");
     asking.check_denial(&[b"no"], &tag).expect("right");
     let leak = std::env::var_os(LEAK).map(|_| std::hint::black_box(digits.get().expect("here").to_vec()));
 
-    let [client, server] = &mut vaults;
-    deep_below(|| exchange(1, server, client, Phase::Present, 1_000, 8));
-    deep_below(|| exchange(1, client, server, Phase::Present, 1_000, 1_000));
-
+    exchange_at_many_depths(&mut vaults);
     let mut out = std::io::stdout();
     writeln!(out, "\npublic {:?}", &asking.message()).expect("printed");
     out.flush().expect("printed");

@@ -116,6 +116,11 @@ impl Key {
         self.0.replace(key)
     }
 
+    /// As [`Key::replace`], for callers that clean the stack themselves.
+    pub(crate) fn replace_unclean(&mut self, key: &[u8; KEY]) -> Result<(), Refused> {
+        self.0.replace_unclean(key)
+    }
+
     /// Zeroes the key. The cell stays.
     pub fn wipe(&mut self) {
         self.0.0.wipe();
@@ -144,8 +149,9 @@ impl Key {
         self.0.seal_in_place(nonce, aad, buffer)
     }
 
-    /// Opens a buffer whose last [`TAG`] bytes are the tag, and returns the text, which begins where
-    /// the buffer does. A buffer with a wrong tag is filled with zeroes: no text is ever released.
+    /// Opens a buffer whose last [`TAG`] bytes are the tag, and returns the text, which begins
+    /// where the buffer does. A buffer with a wrong tag is filled with zeroes: no text is ever
+    /// released.
     ///
     /// # Errors
     ///
@@ -158,8 +164,8 @@ impl Key {
         Ok(text)
     }
 
-    /// Opens a buffer into another one, which is [`TAG`] bytes shorter. The buffer stays as it is. A
-    /// wrong tag leaves zeroes in `out`.
+    /// Opens a buffer into another one, which is [`TAG`] bytes shorter. The buffer stays as it is.
+    /// A wrong tag leaves zeroes in `out`.
     ///
     /// # Errors
     ///
@@ -181,9 +187,11 @@ impl<C: Cipher> Expanded<C> {
     }
 
     fn replace(&mut self, key: &[u8; KEY]) -> Result<(), Refused> {
-        let room = self.0.get_mut()?;
-        let is_made = secrets::on_clean_stack(|| C::expand(key, room));
-        if is_made { Ok(()) } else { Err(Refused::NoMemory) }
+        secrets::on_clean_stack(|| self.replace_unclean(key))
+    }
+
+    fn replace_unclean(&mut self, key: &[u8; KEY]) -> Result<(), Refused> {
+        if C::expand(key, self.0.get_mut()?) { Ok(()) } else { Err(Refused::NoMemory) }
     }
 
     #[inline(always)]

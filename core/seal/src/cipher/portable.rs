@@ -1,6 +1,7 @@
 //! AES-256-GCM of RustCrypto, for builds without a C compiler.
 
-use super::{Cipher, NONCE, Room};
+use super::contract::{Cipher, NONCE};
+use super::room::Room;
 use crate::sizes::{KEY, TAG};
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};

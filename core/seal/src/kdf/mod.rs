@@ -23,8 +23,8 @@ pub(crate) fn hash<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> [u8; KEY] {
     hash.finalize().into()
 }
 
-/// HKDF-Expand: fills `out`, at most 8,160 bytes, from a secret that is as good as random. The parts
-/// of `label`, one after the other, say what for.
+/// HKDF-Expand: fills `out`, at most 8,160 bytes, from a secret that is as good as random. The
+/// parts of `label`, one after the other, say what for.
 pub(crate) fn expand(secret: &[u8; KEY], label: &[&[u8]], out: &mut [u8]) {
     let mut before = [0; KEY];
     for (count, piece) in (1_u8..).zip(out.chunks_mut(KEY)) {

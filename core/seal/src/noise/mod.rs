@@ -63,10 +63,16 @@ impl Handshake {
         self.mix_key(public);
     }
 
+    fn expanded(&self) -> Result<Key, Refused> {
+        let mut key = Key::unset()?;
+        key.replace_unclean(&self.key)?;
+        Ok(key)
+    }
+
     /// Writes what a payload becomes, and takes it up.
     fn encrypt(&mut self, payload: &[u8], out: &mut [u8]) -> Result<(), Refused> {
         let nonce = Nonce::salted([0; 4], FIRST);
-        Key::new(&self.key)?.seal(nonce, &self.hash, &[Source::from(payload)], out)?;
+        self.expanded()?.seal(nonce, &self.hash, &[Source::from(payload)], out)?;
         self.mix_hash(&[out]);
         Ok(())
     }
@@ -74,7 +80,7 @@ impl Handshake {
     /// Reads the payload of a message, and takes it up. A forged one leaves zeroes.
     fn decrypt(&mut self, sealed: &[u8], payload: &mut [u8]) -> Result<(), Refused> {
         let nonce = Nonce::salted([0; 4], FIRST);
-        Key::new(&self.key)?.open_to(nonce, &self.hash, sealed, payload)?;
+        self.expanded()?.open_to(nonce, &self.hash, sealed, payload)?;
         self.mix_hash(&[sealed]);
         Ok(())
     }

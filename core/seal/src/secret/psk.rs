@@ -121,9 +121,9 @@ impl Psk {
     /// Returns the token by which an endpoint that was started again ends a connection of its
     /// predecessor: 16 bytes that whoever has the secret can compute.
     ///
-    /// `endpoint` names this endpoint and none other with the same secret, such as its address: else
-    /// another member, asked about a connection that it does not have, would give away a token that
-    /// ends it. `identifiers` are those of the connection, that of this endpoint first.
+    /// `endpoint` names this endpoint and none other with the same secret, such as its address:
+    /// else another member, asked about a connection that it does not have, would give away a token
+    /// that ends it. `identifiers` are those of the connection, that of this endpoint first.
     ///
     /// # Errors
     ///

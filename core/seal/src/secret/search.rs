@@ -54,9 +54,9 @@ pub struct Found {
     pub origin: Origin,
 }
 
-/// Searches for the secret of this process. The first of these counts: what the configuration gives;
-/// the file that the environment variable `CCI_SECRET_FILE` names; the secret of the job; the file
-/// of [`default_path`]. `None`: there is none of them.
+/// Searches for the secret of this process. The first of these counts: what the configuration
+/// gives; the file that the environment variable `CCI_SECRET_FILE` names; the secret of the job;
+/// the file of [`default_path`]. `None`: there is none of them.
 ///
 /// A file that is named and missing is an error, as is any file that is there and cannot be used:
 /// nothing falls through to a weaker choice. Only the user's own file may be missing. An empty

@@ -1,7 +1,7 @@
 //! The keys of an endpoint's connections.
 //!
 //! ```text
-//!     index --> slot, 88 bytes: two secrets, next number --.
+//!     index --> slot, 84 bytes: two secrets, next number --.
 //!                                                          |  expand when used, 0.5 us
 //!     at most so many as the vault was made for  <---------'
 //!     expanded keys, 640 bytes each: send, receive, next, previous
@@ -14,14 +14,12 @@
 mod tests;
 
 use crate::aead::{Direction, Key, Nonce};
+pub use crate::plain::MOST_FRAMES;
 use crate::plain::{SLOTS, Slot, Slots};
 use crate::sizes::KEY;
 use crate::{Refused, Session, kdf, labels};
 use cci_mem::secrets::{Secret, on_clean_stack};
 use cci_mem::source::Source;
-
-/// Frames that one key seals at most (RFC 9001, 6.6). Change it well before: at 2^22.
-pub const MOST_FRAMES: u32 = 1 << 23;
 
 /// Which key of the peer a frame is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,8 +127,8 @@ impl Vault {
         self.counts
     }
 
-    /// Gives the connection of this index the secrets of a session, in place of what it had. Numbers
-    /// begin anew, since the keys are new.
+    /// Gives the connection of this index the secrets of a session, in place of what it had.
+    /// Numbers begin anew, since the keys are new.
     ///
     /// # Errors
     ///
@@ -143,13 +141,13 @@ impl Vault {
             self.cells.push(Secret::zeroed()?);
         }
         let slot = &mut self.cells[cell].get_mut()?.0[at];
-        let (side, sending, receiving) = match session.sending() {
-            Direction::FromInitiator => (1, from_initiator, from_responder),
-            Direction::FromResponder => (2, from_responder, from_initiator),
+        let (sending, receiving) = match session.sending() {
+            Direction::FromInitiator => (from_initiator, from_responder),
+            Direction::FromResponder => (from_responder, from_initiator),
         };
         slot.sending.copy_from_slice(sending);
         slot.receiving.copy_from_slice(receiving);
-        slot.side = side;
+        slot.set_direction(session.sending());
         Ok(())
     }
 
@@ -157,7 +155,7 @@ impl Vault {
     pub fn remove(&mut self, index: u32) {
         self.rest(index);
         if let Ok(slot) = self.slot_mut(index) {
-            *slot = EMPTY;
+            *slot = Slot::EMPTY;
         }
     }
 
@@ -194,7 +192,8 @@ impl Vault {
         Ok(())
     }
 
-    /// As [`Vault::seal`], in place: the last [`TAG`](crate::TAG) bytes of the buffer become the tag.
+    /// As [`Vault::seal`], in place: the last [`TAG`](crate::TAG) bytes of the buffer become the
+    /// tag.
     ///
     /// # Errors
     ///
@@ -208,8 +207,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Opens a buffer whose last [`TAG`](crate::TAG) bytes are the tag, as [`Key::open`] does. It says nothing
-    /// about whether the number was opened before.
+    /// Opens a buffer whose last [`TAG`](crate::TAG) bytes are the tag, as [`Key::open`] does. It
+    /// says nothing about whether the number was opened before.
     ///
     /// # Errors
     ///
@@ -254,10 +253,10 @@ impl Vault {
     /// The nonce and the key of a frame of the peer.
     #[inline(always)]
     fn opener(&mut self, index: u32, phase: Phase, number: u64) -> Result<(Nonce, &mut Entry), Refused> {
-        let slot = self.slot(index)?;
-        let (direction, place) = (side(slot)?.reversed(), slot.places[Purpose::from(phase) as usize]);
+        let (slot, sending) = self.slot(index)?;
+        let place = slot.places[Purpose::from(phase) as usize];
         let entry = self.entry(index, phase.into(), place)?;
-        Ok((Nonce::new(direction, number), entry))
+        Ok((Nonce::new(sending.reversed(), number), entry))
     }
 
     #[inline(always)]
@@ -275,7 +274,7 @@ impl Vault {
     ///
     /// [`Refused::NoKey`], [`Refused::Forked`].
     pub fn sealed(&self, index: u32) -> Result<u32, Refused> {
-        self.slot(index).map(|slot| slot.sealed)
+        self.slot(index).map(|(slot, _)| slot.sealed())
     }
 
     /// Goes on to the next key for sealing. The present one is gone.
@@ -287,7 +286,7 @@ impl Vault {
         self.free(index, Purpose::Send);
         let slot = self.slot_mut(index)?;
         update(&mut slot.sending);
-        slot.sealed = 0;
+        slot.set_sealed(0);
         Ok(())
     }
 
@@ -322,17 +321,17 @@ impl Vault {
     }
 
     #[inline(always)]
-    fn slot(&self, index: u32) -> Result<&Slot, Refused> {
+    fn slot(&self, index: u32) -> Result<(&Slot, Direction), Refused> {
         let (cell, at) = place(index);
         let slot = &self.cells.get(cell).ok_or(Refused::NoKey)?.get()?.0[at];
-        if slot.side == 0 { Err(Refused::NoKey) } else { Ok(slot) }
+        Ok((slot, slot.direction().ok_or(Refused::NoKey)?))
     }
 
     #[inline(always)]
     fn slot_mut(&mut self, index: u32) -> Result<&mut Slot, Refused> {
         let (cell, at) = place(index);
         let slot = &mut self.cells.get_mut(cell).ok_or(Refused::NoKey)?.get_mut()?.0[at];
-        if slot.side == 0 { Err(Refused::NoKey) } else { Ok(slot) }
+        if slot.direction().is_none() { Err(Refused::NoKey) } else { Ok(slot) }
     }
 
     /// Takes a number for good, and returns the direction and where the key is.
@@ -342,12 +341,12 @@ impl Vault {
         if number < slot.next || number == u64::MAX {
             return Err(Refused::Reused);
         }
-        if slot.sealed >= MOST_FRAMES {
+        if slot.sealed() >= MOST_FRAMES {
             return Err(Refused::WornOut);
         }
         slot.next = number + 1;
-        slot.sealed += 1;
-        Ok((side(slot)?, slot.places[Purpose::Send as usize]))
+        slot.set_sealed(slot.sealed() + 1);
+        Ok((slot.direction().ok_or(Refused::NoKey)?, slot.places[Purpose::Send as usize]))
     }
 
     /// Returns an expanded key, which lies at `place` if it is there.
@@ -378,7 +377,7 @@ impl Vault {
                 secret
             };
             kdf::expand(secret, &[labels::CIPHER], &mut key);
-            entry.key.replace(&key)
+            entry.key.replace_unclean(&key)
         });
         if let Err(refused) = made {
             self.rooms.push(at);
@@ -390,8 +389,8 @@ impl Vault {
         Ok(at.into())
     }
 
-    /// Returns an entry without a key: one that was freed, a new one, or one that was not used since
-    /// the last search.
+    /// Returns an entry without a key: one that was freed, a new one, or one that was not used
+    /// since the last search.
     fn room(&mut self) -> Result<u16, Refused> {
         if let Some(room) = self.rooms.pop() {
             return Ok(room);
@@ -427,22 +426,10 @@ impl Vault {
     }
 }
 
-const EMPTY: Slot = Slot { sending: [0; KEY], receiving: [0; KEY], next: 0, sealed: 0, places: [0; 4], side: 0 };
-
 /// Where the slot of an index is.
 #[inline(always)]
 fn place(index: u32) -> (usize, usize) {
     (index as usize / SLOTS, index as usize % SLOTS)
-}
-
-/// The direction in which the owner of a slot seals.
-#[inline(always)]
-fn side(slot: &Slot) -> Result<Direction, Refused> {
-    match slot.side {
-        1 => Ok(Direction::FromInitiator),
-        2 => Ok(Direction::FromResponder),
-        _ => Err(Refused::NoKey),
-    }
 }
 
 /// Replaces a secret by that of the next phase.

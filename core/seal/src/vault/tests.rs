@@ -60,7 +60,7 @@ fn no_number_is_sealed_twice_not_even_in_another_phase() {
 #[test]
 fn a_key_seals_its_share_of_frames() {
     let [mut client, mut server] = pair(0, 8);
-    client.slot_mut(0).expect("a slot").sealed = MOST_FRAMES - 1;
+    client.slot_mut(0).expect("a slot").set_sealed(MOST_FRAMES - 1);
     let last = sealed(&mut client, 0, 1);
     assert_eq!(client.seal(0, 2, &[], &[], &mut [0; TAG]), Err(Refused::WornOut));
     assert_eq!(open(&mut server, 0, Phase::Present, 1, &last), Ok(()));
@@ -179,4 +179,12 @@ fn random_operations_agree_with_a_vault_that_keeps_every_key() {
         }
     }
     assert_eq!(small.entries.len(), 4);
+}
+
+#[test]
+fn a_connection_that_rests_takes_86_bytes() {
+    const COUNT: u32 = 10_000;
+    let (mut vault, [session, _]) = (Vault::new(8), sessions(1));
+    (0..COUNT).for_each(|index| vault.insert(index, &session).expect("memory"));
+    assert!(vault.cells.len() * 4096 <= 86 * COUNT as usize && vault.entries.is_empty());
 }
