@@ -101,6 +101,26 @@ impl<L: Link> Reliable<L> {
         core.explain(slot, silence.map_or(reason.clone(), |why| format!("{reason}; {why}")));
     }
 
+    /// Stores why a connect to this address was refused: the two sides do not agree on security.
+    #[cold]
+    pub(super) fn explain_security(&self, core: &mut Core, slot: &'static Slot, to: &Address) {
+        let mut name = String::new();
+        // A string takes everything.
+        let _ = self.link.write_name(to, &mut name);
+        let reason = if self.host.keys.is_some() {
+            format!(
+                "{name} does not agree to a sealed connection: it has no secret, another one, or an older library; give \
+                 both endpoints the same secret (the key secret_file), or set security = prefer here"
+            )
+        } else {
+            format!(
+                "{name} takes sealed connections only; give this endpoint its secret, by the key secret_file or by \
+                 CCI_SECRET_FILE"
+            )
+        };
+        core.explain(slot, reason);
+    }
+
     /// A sentence about the addresses of a host.
     #[cold]
     fn tried(&self, addresses: &[Address]) -> String {

@@ -53,6 +53,13 @@ pub(super) enum DeferredCall {
         /// Where the connect has asked.
         to: Address,
     },
+    /// Explain the event of a connect whose peer does not agree to its security.
+    ExplainSecurity {
+        /// The slot of the event.
+        slot: &'static Slot,
+        /// Where the connect has asked.
+        to: Address,
+    },
     /// Explain why the connection with this cookie broke, where the system refuses frames.
     ExplainBreak(u32),
     /// Pass the timeouts of the connection with this cookie to the engine.
@@ -92,6 +99,7 @@ impl<L: Link> Reliable<L> {
                         core.explain(slot, refusal);
                     }
                 }
+                DeferredCall::ExplainSecurity { slot, to } => self.explain_security(core, slot, &to),
                 DeferredCall::ExplainBreak(cookie) => self.explain_break(core, cookie),
                 DeferredCall::UpdateTimeouts(cookie) => {
                     if let Some(cell) = cell(core, cookie) {

@@ -3,13 +3,14 @@
 use super::cookies::{PendingConnections, cell, place};
 use super::deferred::DeferredCall;
 use super::inbox::{Inbox, is_paused};
+use super::keys::Keys;
 use super::operation_table::{Local, Operations};
 use super::outbox::COPIED;
 use super::registrations::{FrameMemory, Registrations};
 use cci_mem::memory::Memory;
 use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
-use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Sealer, Source, Target};
 use cci_proto::wire::Crc;
 use cci_proto::{Address, Atomic, EventKind, Failure, Registration, Rights};
 use cci_transport::{Asked, Connection, ConnectionState, Core, Landing, PendingEvents, Slot};
@@ -30,6 +31,8 @@ pub(super) struct HostState {
     pub(super) unconfirmed: VecDeque<(u64, Failure)>,
     /// Largest message of this endpoint, bytes.
     pub(super) max_send_size: u32,
+    /// The keys of sealed connections; `None`: all are plain.
+    pub(super) keys: Option<Box<Keys>>,
 }
 
 impl HostState {
@@ -88,11 +91,14 @@ impl HostState {
     }
 
     /// Handles the end of a connect, or of an accept, without a connection.
-    fn on_refused(&mut self, core: &mut Core, cookie: u32, failure: Failure, is_answered: bool) {
+    fn on_refused(&mut self, core: &mut Core, cookie: u32, failure: Failure, (is_answered, is_security): (bool, bool)) {
         let opening = self.openings.get(cookie).map(|opening| (opening.kind, opening.slot, opening.to));
         self.give_up(core, cookie, failure);
         let Some((EventKind::Connect, Some(slot), to)) = opening else { return };
         match failure {
+            Failure::TimedOut | Failure::Refused if is_security => {
+                self.deferred.push(DeferredCall::ExplainSecurity { slot, to });
+            }
             Failure::TimedOut => self.deferred.push(DeferredCall::ExplainTimeout { slot, to, is_answered }),
             Failure::Refused => self.deferred.push(DeferredCall::ExplainRefusal { slot, to }),
             _ => {}
@@ -196,6 +202,11 @@ impl HostCtx<'_> {
 
 impl Host for HostCtx<'_> {
     type Piece = FrameMemory;
+
+    #[inline]
+    fn sealer(&mut self) -> Option<&mut dyn Sealer> {
+        self.state.keys.as_deref_mut().map(|keys| keys as &mut dyn Sealer)
+    }
 
     fn credit(&self) -> u32 {
         self.state.inbox.room(self.core)
@@ -348,7 +359,9 @@ impl Host for HostCtx<'_> {
                 state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
             }
             Event::Open { max_send_size, peer } => return state.on_open(core, cookie, max_send_size, &peer),
-            Event::Refused { failure, is_answered, .. } => state.on_refused(core, cookie, failure, is_answered),
+            Event::Refused { failure, is_answered, is_security } => {
+                state.on_refused(core, cookie, failure, (is_answered, is_security));
+            }
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();
                 state.deferred.push(DeferredCall::Redirect { index, cookie, uri, token });

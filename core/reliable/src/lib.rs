@@ -10,6 +10,7 @@ mod fault;
 mod gauges;
 mod host;
 mod inbox;
+mod keys;
 mod link;
 mod multicast;
 mod names;
@@ -36,14 +37,15 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{Failure, MAX_REQUEST, Rights, Status, Time, wire};
 use cci_transport::{
-    Background, BackgroundWork, Core, ExpectedClients, NameCall, OpenError, PendingEvents, Placed, Readiness, random,
-    room_for,
+    Background, BackgroundWork, Core, ExpectedClients, NameCall, OpenError, PendingEvents, Placed, Readiness, Security,
+    random, room_for,
 };
 use cookies::PendingConnections;
 use deferred::index_of;
 use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
 use inbox::Inbox;
+use keys::Keys;
 use multicast::Group;
 use names::PendingNames;
 use operation_table::Operations;
@@ -60,7 +62,7 @@ const BUDGET: usize = 64;
 const RETRY_EVENTS_EVERY: Duration = Duration::from_millis(10);
 
 /// How an endpoint over a link is made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReliableOptions {
     /// Largest message, bytes.
     pub max_send_size: u32,
@@ -70,6 +72,8 @@ pub struct ReliableOptions {
     pub unchecked_on_host: bool,
     /// Where sequences start, so that tests meet every wrap; `None`: at random.
     pub first_seq: Option<u32>,
+    /// What connections are protected by.
+    pub security: Security,
 }
 
 /// A transport over a link: everything of [`Transport`](cci_transport::Transport) that a link does
@@ -102,6 +106,8 @@ pub struct Reliable<L: Link> {
     /// The engine's count of released buffers when it last refused a call for lack of buffers.
     refused_at: Option<u64>,
     gauge_times: GaugeTimes,
+    /// What connections are protected by.
+    security: Security,
 }
 
 /// A number of this host until it reboots, the same in all of its processes; 0 where the system has
@@ -145,12 +151,13 @@ impl<L: Link> Reliable<L> {
             pending_events: PendingEvents::default(),
             unconfirmed: VecDeque::new(),
             max_send_size: options.max_send_size,
+            keys: Keys::new(&options.security, link.uri(), host_number()),
         };
         // After everything that reports its own failure.
         room_for(engine_bytes(&config))?;
         let mut transport = Self {
             engine: Engine::new(&config, random().by("getrandom").map_err(unseeded)?),
-            outbox: Outbox::new(link.mtu()).map_err(system)?,
+            outbox: Outbox::new(link.mtu(), host.keys.is_some()).map_err(system)?,
             link,
             host,
             blocked: false,
@@ -169,6 +176,7 @@ impl<L: Link> Reliable<L> {
             malformed: 0,
             refused_at: None,
             gauge_times: GaugeTimes::default(),
+            security: options.security.clone(),
         };
         if transport.link.is_virtual() {
             core.counters().flags.store(VIRTUAL, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::{Link, Outgoing};
 use cci_mem::sync::Ordering;
 use cci_proto::wire::{self, HEADER, Header, Kind, Multicast};
 use cci_proto::{Address, Attribute, ConnectError, EventKind, SendError};
-use cci_transport::{Connect, Connection, ConnectionState, Core, Message, Posted, Slot};
+use cci_transport::{Connect, Connection, ConnectionState, Core, Message, Posted, Protect, Slot};
 
 /// A connection to a group.
 pub(super) struct Group {
@@ -36,6 +36,10 @@ impl<L: Link> Reliable<L> {
 
     /// Joins a group, or begins to send to it.
     pub(super) fn connect_group(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        if self.security.protect() == Protect::Sealed {
+            // Messages to a group are in clear.
+            return Err(ConnectError::NotImplemented);
+        }
         let groups = self.link.groups().ok_or(ConnectError::NotImplemented)?;
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
         let number = self.next_group;

@@ -1,15 +1,18 @@
 //! The outbox: frames between the engine and the link.
 
+use super::keys::Keys;
 use super::registrations::{FrameMemory, Registrations};
 use crate::{Link, Outgoing};
 use cci_mem::memory::{Memory, Piece, Span};
 use cci_mem::pages::Pages;
 use cci_proto::Address;
-use cci_proto::engine::Transmit;
+use cci_proto::engine::{Seal, Transmit};
 use cci_proto::wire::{self, Crc};
 
 /// Bytes for the heads of frames.
 const BYTES: usize = 256 << 10;
+/// The same where frames are sealed: memory is encrypted here too.
+const SEALED_BYTES: usize = 4 << 20;
 /// Largest piece of memory that is always copied, bytes: its owner may change it between the check
 /// and the system's copy, and then the frame would be lost. Copying this little costs no more than
 /// the check alone.
@@ -53,15 +56,16 @@ fn recycle<'to>(mut burst: Vec<Outgoing<'_>>) -> Vec<Outgoing<'to>> {
 }
 
 impl Outbox {
-    /// For frames of at most `mtu` bytes.
+    /// For frames of at most `mtu` bytes, which may be sealed.
     ///
     /// # Errors
     ///
     /// No address space.
-    pub(super) fn new(mtu: u16) -> rustix::io::Result<Self> {
+    pub(super) fn new(mtu: u16, seals: bool) -> rustix::io::Result<Self> {
         let mtu = usize::from(mtu);
+        let bytes = if seals { SEALED_BYTES } else { BYTES };
         Ok(Self {
-            buffer: Pages::new(BYTES.max(2 * mtu))?,
+            buffer: Pages::new(bytes.max(2 * mtu))?,
             end: 0,
             frames: Vec::with_capacity(BURST),
             sent: 0,
@@ -84,10 +88,48 @@ impl Outbox {
         self.buffer.get_mut(self.end..self.end + self.mtu)
     }
 
-    /// Keeps a frame that was written to [`Outbox::space`], sealed. One whose memory is not
-    /// registered any more is lost.
+    /// Keeps a frame that was written to [`Outbox::space`] and is sealed already, of so many bytes.
     #[inline]
-    pub(super) fn push(&mut self, transmit: &Transmit<FrameMemory>, registry: &Registrations) {
+    pub(super) fn keep_sealed(&mut self, transmit: &Transmit<FrameMemory>, len: usize) {
+        self.frames.push(Queued { to: transmit.to, at: self.end, len, piece: None, probe: transmit.probe });
+        self.end += len;
+    }
+
+    /// Keeps a frame that was written to [`Outbox::space`], and seals it with its memory. One whose
+    /// memory is not registered any more is lost, and so is one that is not sealed.
+    fn push_sealed(
+        &mut self,
+        transmit: &Transmit<FrameMemory>,
+        seal: &Seal,
+        registry: &Registrations,
+        keys: &mut Keys,
+    ) {
+        let mut len = transmit.len;
+        let Some(space) = self.buffer.get_mut(self.end..) else { return };
+        if let Some(part) = transmit.piece {
+            let end = len + transmit.piece_len as usize;
+            let Some((memory, room)) = registry.living(part.number).zip(space.get_mut(len..end)) else { return };
+            // The sum is of no use here, and costs little beside the cipher.
+            if memory.copy_out_checked(part.span, 0, room).is_none() {
+                return;
+            }
+            len = end;
+        }
+        if let Some(whole) = keys.seal_frame(seal, space, len) {
+            self.keep_sealed(transmit, whole);
+        }
+    }
+
+    /// Keeps a frame that was written to [`Outbox::space`], sealed or with its check. One whose
+    /// memory is not registered any more is lost.
+    #[inline]
+    pub(super) fn push(&mut self, transmit: &Transmit<FrameMemory>, registry: &Registrations, keys: Option<&mut Keys>) {
+        if let Some(seal) = &transmit.seal {
+            if let Some(keys) = keys {
+                self.push_sealed(transmit, seal, registry, keys);
+            }
+            return;
+        }
         let Transmit { to, len, piece, piece_len, checked, probe, .. } = *transmit;
         let at = self.end;
         let more = piece_len as usize;

@@ -145,7 +145,7 @@ impl<L: Link> Reliable<L> {
         let mut host = HostCtx { state: &mut self.host, core };
         while let Some(space) = self.outbox.space() {
             let Some(transmit) = self.engine.poll_transmit(now, idle, space, &mut host) else { return false };
-            self.outbox.push(&transmit, &host.state.registry);
+            self.outbox.push(&transmit, &host.state.registry, host.state.keys.as_deref_mut());
         }
         true
     }
@@ -180,17 +180,32 @@ impl<L: Link> Reliable<L> {
         let Some(space) = outbox.space().filter(|_| is_free) else {
             return engine.send(now, index, post.parts, post.op, post.prompt).map(|()| false);
         };
-        let mut taken = 0;
-        let leave = |transmit: &Transmit<FrameMemory>, frame: &mut [u8], _: &mut HostCtx<'_>| {
-            let head = &mut frame[..transmit.len];
-            wire::seal(head, 0, |crc| crc);
+        // A sealed frame: its length. One that the keys refuse to seal is lost.
+        let (mut taken, mut sealed) = (0, None);
+        let leave = |transmit: &Transmit<FrameMemory>, frame: &mut [u8], host: &mut HostCtx<'_>| {
+            let mut len = transmit.len;
+            if let Some(seal) = &transmit.seal {
+                let keys = host.state.keys.as_deref_mut();
+                sealed = Some(keys.and_then(|keys| keys.seal_frame(seal, frame, len)));
+                len = sealed.flatten().unwrap_or(0);
+                if len == 0 {
+                    return;
+                }
+            } else {
+                wire::seal(&mut frame[..len], 0, |crc| crc);
+            }
+            let head = &frame[..len];
             taken = link.send_burst(&[Outgoing { to: transmit.to, head, piece: None, probe: false }]);
         };
         let sent = engine.send_now(now, index, post, space, &mut HostCtx { state: host, core }, leave)?;
         let Some(transmit) = sent else { return Ok(false) };
         if taken == 0 {
-            outbox.push(&transmit, &host.registry);
-            self.blocked = true;
+            match sealed {
+                None => outbox.push(&transmit, &host.registry, None),
+                Some(Some(len)) => outbox.keep_sealed(&transmit, len),
+                Some(None) => {}
+            }
+            self.blocked = !outbox.is_empty();
         }
         self.coalescer.on_sent(now);
         Ok(true)

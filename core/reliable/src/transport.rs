@@ -6,7 +6,7 @@ use super::deferred::index_of;
 use super::host::HostCtx;
 use crate::Link;
 use cci_mem::memory::Memory;
-use cci_proto::engine::{Index, Moved};
+use cci_proto::engine::{Index, Moved, Protection};
 use cci_proto::{ConnectError, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
     BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Readiness,
@@ -294,6 +294,7 @@ impl<L: Link> Transport for Reliable<L> {
             let engine = self.engine.report(index_of(connection));
             (report.mtu, report.rtt, report.window) = (engine.mtu.into(), engine.rtt, engine.window);
             report.rnr += u64::from(engine.not_ready);
+            report.protection = self.protection(engine.protection);
             report.moved = engine.moved.map(|moved| self.moved_sentence(&moved));
         }
         if let Some(moved) = &report.moved {
@@ -320,6 +321,18 @@ impl<L: Link> Transport for Reliable<L> {
 }
 
 impl<L: Link> Reliable<L> {
+    /// What a connection is protected by: a clause.
+    fn protection(&self, protection: Protection) -> String {
+        match (protection, &self.host.keys) {
+            (Protection::Sealed { send_phase, receive_phase }, _) => {
+                let phases = [send_phase, receive_phase].map(u8::from);
+                format!("{}; key phases {} and {}", self.security, phases[0], phases[1])
+            }
+            (Protection::Plain, Some(_)) => "plain, since the peer asked for that".into(),
+            (Protection::Plain, None) => self.security.to_string(),
+        }
+    }
+
     /// A sentence about frames of a peer that came from another address.
     #[cold]
     fn moved_sentence(&self, moved: &Moved) -> String {

@@ -53,6 +53,9 @@ pub struct ConnectionReport {
     /// Frames of the peer that were dropped because they came from another address: how many, from
     /// where, and what to do. `None`: there were none.
     pub moved: Option<String>,
+    /// What it is protected by on its way: "sealed by ...", or "plain, since ...". Empty where
+    /// nothing crosses a network.
+    pub protection: String,
 }
 
 impl ConnectionReport {

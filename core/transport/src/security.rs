@@ -66,6 +66,16 @@ impl Security {
         Self { protect: Protect::Plain, secret: None, is_off: true }
     }
 
+    /// Connections that are sealed under this secret, or plain where the peer does not agree and
+    /// `protect` allows that. For whoever has a secret at hand.
+    #[must_use]
+    pub fn under(psk: Psk, protect: Protect) -> Self {
+        match protect {
+            Protect::Plain => Self::off(),
+            _ => Self { protect, secret: Some((Arc::new(psk), Origin::Digits)), is_off: false },
+        }
+    }
+
     /// Reads the keys of a device, and searches for its secret. `job`: what `cci run` has handed
     /// down, if this process is one of a job. The first of these counts: the keys `secret` and
     /// `secret_file`, `CCI_SECRET_FILE`, the job's, and the user's own file.

@@ -3,7 +3,9 @@
 use crate::SimLink;
 use crate::address::is_name;
 use cci_reliable::{MAX_SEND_SIZE, transport_over};
-use cci_transport::{Check, Condition, Driver, Key, Scope};
+use cci_transport::{
+    Arguments, Check, Condition, Core, Driver, Key, OpenError, Scope, Security, Transport, TransportOptions,
+};
 
 /// Smallest and largest value of the key `mtu`.
 const MTUS: std::ops::RangeInclusive<u16> = 1200..=65_000;
@@ -35,6 +37,9 @@ pub static DRIVER: Driver = Driver {
         Key { name: "send_overhead", check: NUMBER },
         Key { name: "recv_overhead", check: NUMBER },
         Key { name: "gap", check: NUMBER },
+        Security::SECURITY,
+        Security::SECRET_FILE,
+        Security::SECRET,
     ],
     loopback: &[],
     discover: Vec::new,
@@ -43,9 +48,15 @@ pub static DRIVER: Driver = Driver {
         reason: "a network in the memory of this process, in virtual time".into(),
         max_send_size: MAX_SEND_SIZE,
     },
-    open: |core, options| transport_over(core, SimLink::open(options.arguments, options.service)?, options, false),
+    open,
     over: None,
 };
+
+fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    let link = SimLink::open(options.arguments, options.service)?;
+    let security = Security::of(&Arguments::check(&DRIVER, options.arguments)?, None)?;
+    transport_over(core, link, options, false, security)
+}
 
 fn network(value: &str) -> Result<(), String> {
     if is_name(value) { Ok(()) } else { Err("write a name of at most 64 letters, digits, '-', '_' and '.'".into()) }

@@ -5,7 +5,8 @@ use crate::link::Sock;
 use cci_proto::Status;
 use cci_reliable::{Link, MAX_SEND_SIZE, transport_over};
 use cci_transport::{
-    Check, Condition, Core, Discovered, Driver, Key, LocalAddress, OpenError, Scope, Transport, TransportOptions,
+    Arguments, Check, Condition, Core, Discovered, Driver, Key, LocalAddress, OpenError, Scope, Security, Transport,
+    TransportOptions,
 };
 
 /// The smallest packet that the key `mtu` may name: the smallest MTU of IPv6, RFC 8200 section 5.
@@ -29,6 +30,9 @@ pub static DRIVER: Driver = Driver {
         Key { name: "check", check: Check::OneOf(&["always", "remote"]) },
         Key { name: "connect", check: Check::OneOf(&["local", "network"]) },
         LocalAddress::LISTEN,
+        Security::SECURITY,
+        Security::SECRET_FILE,
+        Security::SECRET,
     ],
     loopback: &[("interface", "lo")],
     discover: || vec![Discovered { name: "sock0".into(), arguments: LocalAddress::found() }],
@@ -40,7 +44,12 @@ pub static DRIVER: Driver = Driver {
 fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
     let link = Sock::open(options.arguments, options.service)?;
     let unchecked_on_host = link.unchecked_on_host();
-    transport_over(core, link, options, unchecked_on_host)
+    transport_over(core, link, options, unchecked_on_host, security(options.arguments)?)
+}
+
+/// What a device with these keys asks of its connections.
+fn security(arguments: &[(String, String)]) -> Result<Security, OpenError> {
+    Security::of(&Arguments::check(&DRIVER, &DRIVER.with_environment(arguments))?, None)
 }
 
 /// Up if an endpoint with these keys can be opened.

@@ -31,6 +31,7 @@ impl End {
             let link = FaultLink::new(Sock::open(&keys, None).expect("a socket"), faults);
             counters = Some(link.counters());
             let options = ReliableOptions {
+                security: cci_transport::Security::off(),
                 max_send_size: 8192,
                 threading: Threading::Many,
                 unchecked_on_host: false,

@@ -2,7 +2,7 @@
 
 use crate::{SCHEME, UdpLink};
 use cci_reliable::{MAX_SEND_SIZE, transport_over};
-use cci_transport::{Condition, Driver, Scope};
+use cci_transport::{Condition, Driver, Scope, Security};
 
 /// Endpoints of this host.
 ///
@@ -24,6 +24,6 @@ pub static DRIVER: Driver = Driver {
     loopback: &[],
     discover: Vec::new,
     inspect: |_| Condition { up: true, reason: "UDP on the loop-back interface".into(), max_send_size: MAX_SEND_SIZE },
-    open: |core, options| transport_over(core, UdpLink::open(options.service)?, options, false),
+    open: |core, options| transport_over(core, UdpLink::open(options.service)?, options, false, Security::off()),
     over: None,
 };

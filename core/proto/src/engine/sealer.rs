@@ -94,10 +94,10 @@ pub trait Sealer {
         body: &mut [u8],
     ) -> bool;
 
-    /// Encrypts `body` in place under the present key of this direction, and returns the tag.
-    /// `None`: refused, for example in a forked child, and `body` is undefined; the frame must not
-    /// be sent.
-    fn seal(&mut self, seal: &Seal, header: &[u8; HEADER], body: &mut [u8]) -> Option<[u8; TAG]>;
+    /// Encrypts a body in place under the present key of this direction. The last [`TAG`] bytes of
+    /// `buffer` become the tag. Returns false if it refuses, for example in a forked child: `buffer`
+    /// is then undefined, and the frame must not be sent.
+    fn seal(&mut self, seal: &Seal, header: &[u8; HEADER], buffer: &mut [u8]) -> bool;
 
     /// Derives the next key of what this connection sends. The present one is forgotten.
     fn advance_send(&mut self, index: Index);

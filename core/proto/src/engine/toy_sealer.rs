@@ -224,13 +224,15 @@ impl Sealer for ToySealer {
         true
     }
 
-    fn seal(&mut self, seal: &Seal, header: &[u8; HEADER], body: &mut [u8]) -> Option<[u8; TAG]> {
-        let keys = self.keys.get_mut(&seal.index.0).filter(|_| !self.is_forked)?;
+    fn seal(&mut self, seal: &Seal, header: &[u8; HEADER], buffer: &mut [u8]) -> bool {
+        let Some(keys) = self.keys.get_mut(&seal.index.0).filter(|_| !self.is_forked) else { return false };
         assert!(keys.newest.is_none_or(|newest| seal.number > newest), "the number {} comes again", seal.number);
         assert_eq!(keys.send_phase, seal.phase, "a frame of another phase");
         keys.newest = Some(seal.number);
+        let (body, room) = buffer.split_at_mut(buffer.len() - TAG);
         mask(keys.send, seal.number, body);
-        Some(tag(keys.send, seal.number, header, body))
+        room.copy_from_slice(&tag(keys.send, seal.number, header, body));
+        true
     }
 
     fn advance_send(&mut self, index: Index) {
@@ -278,8 +280,7 @@ pub fn whole_frame<P, H: Host + ?Sized>(
     };
     wire::begin_seal(&mut frame, memory.len(), seal.number, seal.phase);
     frame.extend_from_slice(memory);
-    let (header, body) = frame.split_first_chunk_mut::<HEADER>()?;
-    let tag = host.sealer()?.seal(seal, header, body)?;
-    frame.extend_from_slice(&tag);
-    Some(frame)
+    frame.extend_from_slice(&[0; TAG]);
+    let (header, buffer) = frame.split_first_chunk_mut::<HEADER>()?;
+    host.sealer()?.seal(seal, header, buffer).then_some(frame)
 }

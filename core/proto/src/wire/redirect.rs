@@ -20,6 +20,9 @@ use super::{Fields, Header, Kind, TAG};
 /// Bytes before the URI.
 pub(super) const REDIRECT: usize = 52;
 
+/// Where the cookie stands.
+const COOKIE: core::ops::Range<usize> = 36..44;
+
 /// Longest URI, bytes.
 pub const MAX_URI: usize = 512;
 
@@ -74,6 +77,6 @@ impl<'a> Redirect<'a> {
     #[must_use]
     pub fn fields(frame: &[u8]) -> Fields {
         let len = u16_at(frame, 32).map_or(0, usize::from);
-        Fields::of(frame, REDIRECT + len, &[36..44])
+        Fields::of(frame, REDIRECT + len, &[COOKIE])
     }
 }

@@ -102,7 +102,6 @@ impl SealedHeader {
 ///
 /// When `head` is shorter than a header.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the upper half")]
 pub fn begin_seal(head: &mut [u8], piece_len: usize, number: u64, phase: bool) {
     head[1] |= SEALED | if phase { PHASE } else { 0 };
     put(head, 2, length(head.len() + piece_len + TAG));

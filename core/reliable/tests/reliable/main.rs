@@ -8,5 +8,6 @@ mod memory_link;
 mod messages;
 mod progress_thread;
 mod rma;
+mod sealed;
 mod strangers;
 mod world;

@@ -6,7 +6,10 @@ use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Attribute, EventKind, RegisterError, Rights, RmaError, RmaHandle, SendError, Status};
 use cci_reliable::{Reliable, ReliableOptions};
-use cci_transport::{Body, Connect, Connection, ConnectionReport, Core, CoreOptions, Endpoint, Posted, Rma, Slot};
+use cci_seal::Psk;
+use cci_transport::{
+    Body, Connect, Connection, ConnectionReport, Core, CoreOptions, Endpoint, Posted, Protect, Rma, Security, Slot,
+};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -28,13 +31,34 @@ pub(crate) struct End {
 pub(crate) struct How {
     pub(crate) core: CoreOptions,
     pub(crate) threading: Threading,
+    /// The byte of which its secret is made, and what it asks of connections.
+    pub(crate) secret: Option<(u8, Protect)>,
 }
 
 impl Default for How {
     fn default() -> Self {
         let core = CoreOptions { recv_count: 256, send_count: 256, rma_count: 256, disconnect_events: true, ways: 0 };
-        Self { core, threading: Threading::Many }
+        Self { core, threading: Threading::Many, secret: None }
     }
+}
+
+impl How {
+    /// An endpoint whose connections are sealed, under a secret of this byte.
+    pub(crate) fn sealed(byte: u8) -> Self {
+        Self { secret: Some((byte, Protect::Sealed)), ..Self::default() }
+    }
+
+    fn security(&self) -> Security {
+        let psk = |byte| Psk::from_bytes(&[byte; 32]).expect("memory");
+        self.secret.map_or(Security::off(), |(byte, protect)| Security::under(psk(byte), protect))
+    }
+}
+
+/// Two ends of one hub, whose connections are sealed.
+pub(crate) fn two_sealed() -> (Hub, End, End) {
+    let hub = Hub::new();
+    let (one, other) = (End::open(&hub, How::sealed(5)), End::open(&hub, How::sealed(5)));
+    (hub, one, other)
 }
 
 /// Two ends of one hub.
@@ -55,6 +79,7 @@ impl End {
             let core = Core::new(cell, &how.core).expect("memory");
             // Every sequence passes its wrap within a test.
             let options = ReliableOptions {
+                security: how.security(),
                 max_send_size: LARGEST,
                 threading: how.threading,
                 unchecked_on_host: false,

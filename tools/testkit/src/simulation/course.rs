@@ -230,13 +230,13 @@ impl World {
             return self.route(at, frame.to, frame.len, len);
         };
         wire::begin_seal(head, piece.len(), seal.number, seal.phase);
-        let mut whole = [&head[..], piece].concat();
-        let tag = side.sealer.as_mut().and_then(|sealer| {
-            let (header, body) = whole.split_first_chunk_mut()?;
-            sealer.seal(seal, header, body)
+        let mut whole = [&head[..], piece, &[0; wire::TAG]].concat();
+        let is_sealed = side.sealer.as_mut().is_some_and(|sealer| {
+            whole.split_first_chunk_mut().is_some_and(|(header, buffer)| sealer.seal(seal, header, buffer))
         });
-        let Some(tag) = tag else { return };
-        whole.extend(tag);
+        if !is_sealed {
+            return;
+        }
         if whole.len() > usize::from(self.plan.config.mtu) {
             let detail = format!("node {at}: a sealed frame of {} bytes", whole.len());
             return self.oracle.violate(Rule::Bounds, detail);
