@@ -539,6 +539,17 @@ impl Piece {
         unsafe { self.span.copy_to(at, target) }
     }
 
+    /// `len` bytes from this offset on, to be sent; fewer where there are not so many.
+    #[inline]
+    #[must_use]
+    pub fn source(&self, at: usize, len: usize) -> Source<'_> {
+        let at = at.min(self.span.len);
+        let len = len.min(self.span.len - at);
+        // SAFETY: inside the range that `Memory::span` checked, readable by the contract of
+        // `Memory::new` as long as this value lives.
+        unsafe { Source::new(std::ptr::with_exposed_provenance(self.span.start + at), len) }
+    }
+
     /// The register of a CRC32C after these bytes: all ones before the first byte of all, inverted
     /// after the last. Others may write the bytes at the same time, and spoil it with them.
     #[inline]
@@ -579,6 +590,8 @@ mod tests {
         drop(bytes);
         let mut copy = [0; 20];
         assert_eq!((piece.copy_to(2, &mut copy), &copy[..9]), (8, &[7, 7, 7, 7, 7, 7, 7, 7, 0][..]));
+        let lens = [(0, 10), (8, 1), (8, 9), (11, 1)].map(|(at, len)| piece.source(at, len).len());
+        assert_eq!(lens, [10, 1, 2, 0]);
     }
 
     #[test]

@@ -27,8 +27,8 @@ pub use built::{build, build_example};
 pub use peer::{Peer, open_pidfd};
 pub use run_folder::run_folder;
 pub use world::{
-    LIMIT, World, device_of, drain, local_device, most, open, open_with, pattern, pattern_into, readable, sm_device,
-    while_polled,
+    LIMIT, World, device_of, drain, local_device, most, open, open_with, pattern, pattern_into, readable,
+    sealed_device_of, sm_device, while_polled,
 };
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,24 @@ pub fn device_of(transport: &str, keys: &[(&str, &str)]) -> Device {
     let device = context.expect("a valid configuration").devices()[0].clone();
     assert!(device.up, "{}", device.reason);
     device
+}
+
+/// A device of this transport with these keys and a secret, which all such devices of this process
+/// have: its connections are sealed.
+///
+/// # Panics
+///
+/// As of [`device_of`].
+pub fn sealed_device_of(transport: &str, keys: &[(&str, &str)]) -> Device {
+    static FILE: OnceLock<tempfile::NamedTempFile> = OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        // Nobody else may read it, as of each temporary file.
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "5e".repeat(32)).expect("just made");
+        file
+    });
+    let path = file.path().to_str().expect("a path of letters");
+    device_of(transport, &[keys, &[("security", "required"), ("secret_file", path)]].concat())
 }
 
 /// A device of this transport within this host; of `sim`, with a network of its own of 10 Gb/s and

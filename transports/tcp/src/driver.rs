@@ -4,11 +4,12 @@ use crate::endpoint::Tcp;
 use crate::frame::MOST_STREAMS;
 use crate::lane::shared::Shared;
 use crate::open::listen_at;
+use crate::seal::Secret;
 use crate::settings::{MSS, SEND_SIZES, Settings, ports};
 use cci_proto::Status;
 use cci_transport::{
-    Arguments, Check, Condition, Core, Discovered, Driver, Key, LocalAddress, NameCall, OpenError, Scope, Transport,
-    TransportOptions, random, room_for,
+    Arguments, Check, Condition, Core, Discovered, Driver, Key, LocalAddress, NameCall, OpenError, Scope, Security,
+    Transport, TransportOptions, random, room_for,
 };
 
 /// More than the buffers and tables of an endpoint take, bytes.
@@ -37,6 +38,8 @@ pub static DRIVER: Driver = Driver {
         Key { name: "check", check: Check::OneOf(&["off", "remote", "always"]) },
         Key { name: "streams", check: Check::Number(1, MOST_STREAMS) },
         LocalAddress::LISTEN,
+        Security::SECURITY,
+        Security::SECRET_FILE,
     ],
     loopback: &[("ip", "127.0.0.1")],
     discover: || vec![Discovered { name: "tcp0".into(), arguments: LocalAddress::found() }],
@@ -60,14 +63,21 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     Ok(Box::new(open_tcp(core, options)?))
 }
 
-pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
+fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
+    let all = DRIVER.with_environment(options.arguments);
+    let security = Security::of(&Arguments::check(&DRIVER, &all)?, None)?;
+    open_with(core, options, Secret::of(&security))
+}
+
+/// Opens the transport with this secret, or with none.
+pub(crate) fn open_with(core: &Core, options: &TransportOptions<'_>, secret: Option<Secret>) -> Result<Tcp, OpenError> {
     let settings = settings(options.arguments, options.service)?;
     let system = |refused| OpenError::call("cannot open a tcp endpoint", refused);
     let (listener, uri) = listen_at(&settings)?;
     room_for(BUFFERS)?;
     let words = random().by("getrandom").map_err(system)?;
     let max_send_size = settings.mss.unwrap_or(options.max_send_size);
-    let shared = Shared::new(core, settings, max_send_size, words).map_err(system)?;
+    let shared = Shared::new(core, (settings, secret), max_send_size, words).map_err(system)?;
     Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
 }
 

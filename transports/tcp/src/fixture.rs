@@ -1,12 +1,14 @@
 //! For tests: an endpoint without a facade, and a peer that speaks the frames by hand, to speak
 //! them wrongly.
 
-use crate::driver::open_tcp;
+use crate::driver::open_with;
 use crate::endpoint::Tcp;
 use crate::frame::{ConnectBody, Fields, HEADER, HELLO, Header, Hello, Kind, Refusal};
+use crate::seal::Secret;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::{HeapBytes, Memory};
 use cci_proto::{Access, Attribute, EventKind, Rights, RmaHandle, Status};
+use cci_seal::Psk;
 use cci_transport::{Connect, Connection, Core, CoreOptions, Endpoint, Posted, Rma, Slot, Transport, TransportOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -34,6 +36,20 @@ impl End {
 
     /// An endpoint of a device with these keys.
     pub(crate) fn with(keys: &[(&str, &str)], options: CoreOptions) -> Self {
+        Self::opened(keys, options, None)
+    }
+
+    /// An endpoint with a secret of this byte.
+    pub(crate) fn sealed(byte: u8) -> Self {
+        Self::opened(&[], OPTIONS, Some(secret(byte, false)))
+    }
+
+    /// An endpoint with a secret of this byte, which takes peers in clear.
+    pub(crate) fn prefers_sealed(byte: u8) -> Self {
+        Self::opened(&[], OPTIONS, Some(secret(byte, true)))
+    }
+
+    fn opened(keys: &[(&str, &str)], options: CoreOptions, secret: Option<Secret>) -> Self {
         let mut core = None;
         let _ = Endpoint::open(Threading::One, |endpoint| {
             core = Core::new(endpoint, &options).ok();
@@ -42,7 +58,7 @@ impl End {
         let core = core.expect("memory for slots");
         let keys: Vec<_> = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let options = TransportOptions { threading: Threading::One, ..TransportOptions::new(&keys, 8192) };
-        let tcp = open_tcp(&core, &options).expect("an endpoint");
+        let tcp = open_with(&core, &options, secret).expect("an endpoint");
         Self { core, tcp }
     }
 
@@ -132,6 +148,10 @@ impl End {
     pub(crate) fn until_violated(&mut self) {
         self.until("its end", |end| end.tcp.shared.malformed == 1);
     }
+}
+
+fn secret(byte: u8, takes_plain: bool) -> Secret {
+    Secret { psk: Arc::new(Psk::from_bytes(&[byte; 32]).expect("memory")), takes_plain }
 }
 
 /// A port of this host, and its URI.
@@ -241,8 +261,8 @@ impl Script {
     }
 
     pub(crate) fn own_hello() -> Hello {
-        let (identity, offer, stream) = ([3, 4], [0; 2], 0);
-        Hello { dialed: true, max_send_size: 8192, identity, offer, stream, operations: 1024, refusal: None }
+        let (dialed, sealed, identity, offer, stream) = (true, false, [3, 4], [0; 2], 0);
+        Hello { dialed, sealed, max_send_size: 8192, identity, offer, stream, operations: 1024, refusal: None }
     }
 
     pub(crate) fn say_hello(&mut self, end: &mut End, refusal: Option<Refusal>) {

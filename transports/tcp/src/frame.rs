@@ -25,8 +25,13 @@ pub(crate) const MOST_STREAMS: u64 = 8;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"cci-tcp1");
 const VERSION: u16 = 1;
+/// A handshake follows, and then sealed records.
+const SEALED: u16 = 1;
 /// This side dialed.
 const DIALED: u16 = 1 << 15;
+/// The offer of a HELLO that refuses streams in clear: a version that does not know sealed streams
+/// sees another version in it.
+const SEALED_ONLY: [u64; 2] = [u64::from_le_bytes(*b"sealed!!"), 0];
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +254,8 @@ pub(crate) fn pack<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
 pub(crate) struct Hello {
     /// The sender dialed.
     pub(crate) dialed: bool,
+    /// A message of the handshake follows, and then sealed records.
+    pub(crate) sealed: bool,
     pub(crate) max_send_size: u32,
     /// Random identity of the sender's endpoint.
     pub(crate) identity: [u64; 2],
@@ -265,19 +272,49 @@ pub(crate) struct Hello {
 
 /// Why a HELLO is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub(crate) enum Refusal {
-    Version = 1,
+    Version,
     /// Too many strangers: to be tried again.
-    Full = 2,
+    Full,
+    /// Streams in clear are not served.
+    Sealed,
+    /// The handshake was made with another secret.
+    OtherSecret,
+    /// This side has no secret: it serves streams in clear.
+    NoSecret,
+}
+
+impl Refusal {
+    /// The number and the offer by which it travels.
+    fn emit(self) -> (u32, [u64; 2]) {
+        match self {
+            Self::Version => (1, [0; 2]),
+            Self::Full => (2, [0; 2]),
+            Self::Sealed => (1, SEALED_ONLY),
+            Self::OtherSecret => (3, [0; 2]),
+            Self::NoSecret => (4, [0; 2]),
+        }
+    }
+
+    fn parse(number: u32, offer: [u64; 2]) -> Result<Option<Self>, Greeting> {
+        Ok(Some(match number {
+            0 => return Ok(None),
+            1 if offer == SEALED_ONLY => Self::Sealed,
+            1 => Self::Version,
+            2 => Self::Full,
+            3 => Self::OtherSecret,
+            4 => Self::NoSecret,
+            _ => return Err(Greeting::Nonsense),
+        }))
+    }
 }
 
 impl Hello {
     pub(crate) fn emit(&self) -> [u8; HELLO] {
-        let features = if self.dialed { DIALED } else { 0 };
-        let refusal = self.refusal.map_or(0, |refusal| refusal as u32);
+        let features = if self.dialed { DIALED } else { 0 } | if self.sealed { SEALED } else { 0 };
+        let (refusal, offer) = self.refusal.map_or((0, self.offer), Refusal::emit);
         let [first, second] = self.identity.map(u64::to_le_bytes);
-        let [offer, rest] = self.offer.map(u64::to_le_bytes);
+        let [offer, rest] = offer.map(u64::to_le_bytes);
         pack(&[
             &MAGIC.to_le_bytes(),
             &VERSION.to_le_bytes(),
@@ -305,16 +342,12 @@ impl Hello {
         }
         let (max_send_size, identity, offer) = (fields.u32(), fields.words(), fields.words());
         let (operations, refusal, stream) = (fields.u32(), fields.u32(), fields.u64());
-        let refusal = match refusal {
-            0 => None,
-            1 => Some(Refusal::Version),
-            2 => Some(Refusal::Full),
-            _ => return Err(Greeting::Nonsense),
-        };
-        if features & !DIALED != 0 || stream >= MOST_STREAMS || max_send_size == 0 || operations == 0 {
+        let refusal = Refusal::parse(refusal, offer)?;
+        if features & !(DIALED | SEALED) != 0 || stream >= MOST_STREAMS || max_send_size == 0 || operations == 0 {
             return Err(Greeting::Nonsense);
         }
-        Ok(Self { dialed: features == DIALED, max_send_size, identity, offer, stream, operations, refusal })
+        let (dialed, sealed) = (features & DIALED != 0, features & SEALED != 0);
+        Ok(Self { dialed, sealed, max_send_size, identity, offer, stream, operations, refusal })
     }
 
     /// Whether these bytes can begin a HELLO.
@@ -487,15 +520,23 @@ mod tests {
 
     #[test]
     fn a_hello_is_what_it_was() {
-        let (offer, stream) = ([0; 2], 0);
-        let hello =
-            Hello { dialed: true, max_send_size: 8192, identity: [1, 2], offer, stream, operations: 3, refusal: None };
+        let (dialed, sealed, offer, stream, refusal) = (true, false, [0; 2], 0, None);
+        let (max_send_size, identity, operations) = (8192, [1, 2], 3);
+        let hello = Hello { dialed, sealed, max_send_size, identity, offer, stream, operations, refusal };
         assert_eq!(Hello::parse(&hello.emit()), Ok(hello));
+        let sealed = Hello { sealed: true, ..hello };
+        assert_eq!(Hello::parse(&sealed.emit()), Ok(sealed));
         let further = Hello { offer: [4, 5], stream: MOST_STREAMS - 1, ..hello };
         assert_eq!(Hello::parse(&further.emit()), Ok(further));
         assert_eq!(Hello::parse(&Hello { stream: MOST_STREAMS, ..hello }.emit()), Err(Greeting::Nonsense));
-        let refused = Hello { dialed: false, refusal: Some(Refusal::Full), ..hello };
-        assert_eq!(Hello::parse(&refused.emit()), Ok(refused));
+        for refusal in [Refusal::Version, Refusal::Full, Refusal::Sealed, Refusal::OtherSecret, Refusal::NoSecret] {
+            let refused = Hello { dialed: false, refusal: Some(refusal), ..hello };
+            let parsed = Hello::parse(&refused.emit()).expect("a HELLO");
+            assert_eq!(parsed, Hello { offer: parsed.offer, ..refused });
+        }
+        // What a version without sealed streams sees where these are refused: another version.
+        let sealed_only = Hello { refusal: Some(Refusal::Sealed), ..hello }.emit();
+        assert_eq!(sealed_only[52..56], [1, 0, 0, 0]);
         let mut other = hello.emit();
         other[8] = 9;
         assert_eq!(Hello::parse(&other), Err(Greeting::OtherVersion(9)));

@@ -9,6 +9,7 @@
 //! | `inbox` | receive slots: what arrives becomes an event |
 //! | `lane` | a stream: sending, receiving, grants, its connections and operations |
 //! | `rma` | RMA and large messages, at the side that begins and at the side that serves |
+//! | `seal` | sealed streams: the handshake, records |
 //! | `streams` | further streams of a lane, and RMA in parts over all of them |
 //! | `setup` | dialing, listening, connect and accept, closing |
 //! | `endpoint` | the trait, progress, the OS handle, timers |
@@ -28,6 +29,7 @@ mod open;
 mod rma;
 #[cfg(test)]
 mod scripted;
+mod seal;
 mod settings;
 mod setup;
 mod streams;

@@ -134,7 +134,11 @@ mod tests {
             ("check", "never", "write off or remote or always"),
             ("streams", "0", "write a whole number from 1 to 8"),
             ("streams", "9", "write a whole number from 1 to 8"),
-            ("prot", "1", "its keys are ip, interface, port, mss, congestion, check, streams, listen"),
+            (
+                "prot",
+                "1",
+                "its keys are ip, interface, port, mss, congestion, check, streams, listen, security, secret_file",
+            ),
         ] {
             let error = refused(key, value, None);
             assert_eq!(error.status, Status::Inval, "{error}");

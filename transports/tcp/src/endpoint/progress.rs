@@ -330,7 +330,10 @@ impl Tcp {
         core.publish_gauges();
         core.set_gauges(&[
             (Gauge::Strays, self.shared.strays),
-            (Gauge::Malformed, self.shared.malformed),
+            (
+                Gauge::Malformed,
+                self.shared.malformed + self.shared.sealing.as_ref().map_or(0, |sealing| sealing.forged),
+            ),
             (Gauge::InFlight, self.shared.open_operations as u64),
         ]);
     }

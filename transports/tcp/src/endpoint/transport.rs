@@ -293,6 +293,10 @@ impl Transport for Tcp {
             report.path = format!("{}, {}", report.path, lane.streams_in_words(streams));
             report.is_opening = lane.is_opening();
         }
+        if lane.is_sealed() {
+            report.path = format!("{}, sealed by {}", report.path, cci_seal::cipher_name());
+            report.rma_path = "fragments of the stream, sealed from registered memory, opened, then copied".into();
+        }
         report.rtt = lane.socket.as_ref().and_then(sys::info).map(|info| info.rtt);
         report.why = if lane.dialed { "this side dialed" } else { "the peer dialed" }.into();
         if let Some(limitation) = self.background.limitation() {

@@ -19,6 +19,7 @@ pub(crate) mod work;
 pub(crate) use pending_connect::PendingConnect;
 
 use crate::frame::{Header, Kind};
+use crate::seal::Sealed;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
 use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, PollSet};
@@ -126,8 +127,12 @@ pub(crate) struct Lane {
     pub(crate) is_watched: bool,
     /// Bytes of RMA leave with a checksum.
     pub(crate) checks: bool,
+    /// The next stream is not sealed, since the peer has no secret and this side takes that.
+    pub(crate) asks_plain: bool,
     /// Its further streams, where both sides take some.
     pub(crate) further: Option<Box<Further>>,
+    /// What its first stream has, if that is sealed.
+    pub(crate) seal: Option<Box<Sealed>>,
 }
 
 impl Lane {
@@ -171,7 +176,9 @@ impl Lane {
             may_answer: false,
             is_watched: false,
             checks: false,
+            asks_plain: false,
             further: None,
+            seal: None,
         }
     }
 
@@ -500,6 +507,7 @@ impl Lane {
     pub(crate) fn has_unsent(&self) -> bool {
         self.phase == Phase::Open
             && (!self.out.is_empty()
+                || self.seal.as_ref().is_some_and(|seal| seal.has_unsent())
                 || self.work.as_ref().is_some_and(|work| {
                     !work.in_flight.is_empty() || !work.waiting.is_empty() || work.fragment.is_some()
                 })

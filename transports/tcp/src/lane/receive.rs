@@ -11,6 +11,7 @@ use super::{Lane, Phase};
 use crate::frame::{
     BEGIN, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, RESULT, Violation, WANT,
 };
+use crate::seal::SHARE;
 use crate::sys;
 use cci_mem::memory::Piece;
 use cci_proto::Failure;
@@ -44,7 +45,13 @@ impl Lane {
         self.has_more = false;
         while total < BUDGET && matches!(self.phase, Phase::Greeting | Phase::Open) && !self.incoming.stalled {
             let has_target = self.incoming.left > 0 && self.incoming.sum.is_none();
-            let received = if has_target { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
+            let received = if self.is_sealed() {
+                self.receive_records(s, core)
+            } else if has_target {
+                self.receive_bytes(s, core)
+            } else {
+                self.receive_frames(s, core)
+            };
             match received {
                 Ok((0, _)) => self.end(s, Cause::Gone),
                 Ok((count, is_all)) => {
@@ -102,11 +109,20 @@ impl Lane {
             self.keep(s, &bytes[used..]);
         }
         s.put_scratch(scratch);
-        received.map(|count| (count, carried + count < end))
+        // Records that came with the answer of a handshake are looked at next.
+        received.map(|count| (count, carried + count < end && self.seal.is_none()))
+    }
+
+    /// Takes the first bytes of a frame, which were kept, to the beginning of a buffer. Returns how
+    /// many.
+    pub(crate) fn take_carry(&mut self, buffer: &mut [u8]) -> usize {
+        let carry = &self.incoming.carry;
+        buffer[..carry.len()].copy_from_slice(carry);
+        carry.len()
     }
 
     /// Keeps the first bytes of a frame.
-    fn keep(&mut self, s: &mut Shared, bytes: &[u8]) {
+    pub(crate) fn keep(&mut self, s: &mut Shared, bytes: &[u8]) {
         let carry = &mut self.incoming.carry;
         if bytes.is_empty() {
             if carry.capacity() > 0 {
@@ -155,12 +171,12 @@ impl Lane {
     }
 
     /// Handles bytes of the stream. Returns how many; the others are the beginning of a frame.
-    fn handle_bytes(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> usize {
+    pub(crate) fn handle_bytes(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> usize {
         let mut at = 0;
         while matches!(self.phase, Phase::Greeting | Phase::Open) {
             let rest = &bytes[at..];
             let used = if !self.incoming.has_greeted {
-                self.handle_hello(s, core, rest)
+                self.handle_hello(s, rest)
             } else if self.incoming.left > 0 {
                 Ok(self.copy_bytes(s, core, rest))
             } else {
@@ -176,13 +192,24 @@ impl Lane {
         bytes.len()
     }
 
-    fn handle_hello(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> std::result::Result<usize, Violation> {
-        let Some((hello, _)) = bytes.split_first_chunk::<HELLO>() else {
+    fn handle_hello(&mut self, s: &mut Shared, bytes: &[u8]) -> std::result::Result<usize, Violation> {
+        let Some((raw, rest)) = bytes.split_first_chunk::<HELLO>() else {
             return if Hello::may_begin(bytes) { Ok(0) } else { Err(Violation) };
         };
-        self.on_hello(s, core, Hello::parse(hello))?;
+        let hello = Hello::parse(raw);
+        let is_sealed = hello.is_ok_and(|hello| hello.sealed && hello.refusal.is_none());
+        let share = rest.first_chunk::<SHARE>().filter(|_| is_sealed);
+        if is_sealed && share.is_none() {
+            return Ok(0);
+        }
+        self.on_hello(s, hello, (raw, share))?;
         self.incoming.has_greeted = true;
-        Ok(HELLO)
+        let used = HELLO + if is_sealed { SHARE } else { 0 };
+        if let Some(seal) = &mut self.seal {
+            seal.keep(s, &bytes[used..]);
+            return Ok(bytes.len());
+        }
+        Ok(used)
     }
 
     /// Handles one frame, or as much of it as must be there at once. 0: it is not.

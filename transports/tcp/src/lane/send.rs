@@ -249,6 +249,9 @@ impl Lane {
     /// The stream takes no bytes any more.
     #[cold]
     fn on_send_failed(&mut self, s: &mut Shared, error: Errno) {
+        if error == Errno::KEYREJECTED {
+            return self.on_unsealed(s);
+        }
         if !sys::is_end_of_stream(error) {
             let has_fragment = self.work.as_ref().is_some_and(|work| work.fragment.is_some());
             return self.end_refused(s, if has_fragment { "sendmsg" } else { "sendto" }, error);
@@ -262,6 +265,9 @@ impl Lane {
     /// Sends one thing. False: nothing is left for this call.
     fn flush_step(&mut self, s: &mut Shared, core: &mut Core, fragments: &mut u32) -> Result<bool, Errno> {
         let Some(socket) = &self.socket else { return Ok(false) };
+        if let Some(seal) = &mut self.seal {
+            seal.push(s, socket)?;
+        }
         if let Some(work) = &mut self.work
             && work.fragment.is_some()
         {
@@ -269,10 +275,14 @@ impl Lane {
         }
         if !self.out.is_empty() {
             let left = self.out.left();
-            let count = sys::send(socket, left)?;
+            let count = match self.seal.as_mut().filter(|seal| seal.is_open()) {
+                Some(seal) => seal.send(s, socket, left)?,
+                None => sys::send(socket, left)?,
+            };
             if count < left.len() {
                 self.out.on_left(count);
-                return Err(Errno::AGAIN);
+                // A record takes less than all; what the stream does not take of it leaves next.
+                return if self.seal.is_some() { Ok(true) } else { Err(Errno::AGAIN) };
             }
             self.out.on_left(count);
             self.answers = 0;

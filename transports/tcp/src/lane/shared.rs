@@ -5,6 +5,7 @@ use crate::lane::grants::{FIRST, MOST};
 use crate::lane::pending_connect::PendingConnect;
 use crate::lane::posted::Ending;
 use crate::lane::work::Work;
+use crate::seal::{Sealing, Secret};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};
@@ -34,6 +35,8 @@ pub(crate) enum Cause {
     Full,
     /// Nobody needs it.
     Idle,
+    /// A record or a handshake is not what a side with the secret has sealed.
+    Forged,
     /// Its stream is a further one of the lane that has made this offer, by this number.
     Joins([u64; 2], usize),
     /// Setting it up failed; why, in a sentence.
@@ -55,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) now: Time,
     pub(crate) set: PollSet,
     pub(crate) settings: Settings,
+    /// What sealed streams share; `None`: this side has no secret.
+    pub(crate) sealing: Option<Box<Sealing>>,
     /// Random identity of the endpoint.
     pub(crate) identity: [u64; 2],
     pub(crate) max_send_size: u32,
@@ -106,9 +111,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(core: &Core, settings: Settings, max_send_size: u32, words: [u64; 3]) -> Result<Self, CallError> {
-        let [key, first, second] = words;
+    pub(crate) fn new(
+        core: &Core,
+        (settings, secret): (Settings, Option<Secret>),
+        max_send_size: u32,
+        words: [u64; 4],
+    ) -> Result<Self, CallError> {
+        let [key, first, second, spread] = words;
+        let scratch = SCRATCH.max(2 * max_send_size as usize) + Self::room_for_records(secret.as_ref());
+        let sealing = secret.map(|secret| Sealing::new(secret, spread)).transpose().by("mmap")?;
         Ok(Self {
+            sealing: sealing.map(Box::new),
             now: cci_transport::monotonic(),
             set: PollSet::new()?,
             settings,
@@ -120,7 +133,7 @@ impl Shared {
             pending_events: PendingEvents::default(),
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
-            scratch: Some(Pages::new(SCRATCH.max(2 * max_send_size as usize)).by("mmap")?),
+            scratch: Some(Pages::new(scratch).by("mmap")?),
             buffers: Vec::new(),
             works: Vec::new(),
             active: Vec::new(),

@@ -4,8 +4,11 @@
 use crate::lane::operation::Operations;
 use crate::lane::posted::{Data, Ending};
 use crate::lane::serving::Serving;
+use crate::lane::shared::Shared;
+use crate::seal::{RECORD, Sealed};
 use crate::sys;
 use cci_mem::memory::Piece;
+use cci_mem::source::Source;
 use cci_proto::Time;
 use cci_transport::Connection;
 use rustix::fd::OwnedFd;
@@ -112,6 +115,26 @@ impl Fragment {
             true if !is_zeros => Err(Errno::AGAIN),
             is_left => Ok(!is_left),
         }
+    }
+
+    /// As [`Fragment::send`], by the next record of a sealed stream, which is taken from where the
+    /// bytes lie.
+    pub(crate) fn send_sealed(&mut self, s: &mut Shared, seal: &mut Sealed, socket: &OwnedFd) -> Result<bool, Errno> {
+        let head = self.head.get(self.sent..self.head_len).unwrap_or(&[]);
+        let from = self.sent.saturating_sub(self.head_len).min(self.len);
+        let most = RECORD - Self::HEAD - Self::TAIL;
+        let len = (self.len - from).min(most);
+        let of_tail = self.sent.saturating_sub(self.head_len + self.len);
+        let tail = self.tail.get(of_tail..self.tail_len).filter(|_| from + len == self.len).unwrap_or(&[]);
+        let memory = match &self.memory {
+            Some(memory) => memory.source(from, len),
+            None => Source::from(&ZEROS[..len.min(ZEROS.len())]),
+        };
+        let parts = [head.into(), memory, tail.into()];
+        // The last part needs no copy.
+        let parts = if tail.is_empty() { &parts[..2] } else { &parts[..] };
+        self.sent += seal.send_parts(s, socket, parts)?;
+        Ok(self.sent == self.total())
     }
 
     /// Whether bytes of the memory are left to leave.

@@ -170,7 +170,11 @@ impl Lane {
     pub(crate) fn flush_fragment(&mut self, s: &mut Shared, core: &mut Core) -> Result<bool> {
         let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
         let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) else { return Ok(true) };
-        match fragment.send(socket) {
+        let sent = match &mut self.seal {
+            Some(seal) => fragment.send_sealed(s, seal, socket),
+            None => fragment.send(socket),
+        };
+        match sent {
             Ok(true) => {}
             Ok(false) => return Ok(true),
             Err(Errno::FAULT) => {

@@ -6,6 +6,7 @@ mod grants;
 mod hot;
 mod memory;
 mod rma;
+mod sealed;
 mod setup;
 mod sizes;
 mod streams;

@@ -114,7 +114,7 @@ impl Tcp {
         let Some((lane, shared)) = self.lane(number) else { return };
         lane.phase = Phase::Greeting;
         lane.watch_room(shared, false);
-        lane.say_hello(shared, None);
+        lane.say_hello(shared);
         let now = shared.now;
         lane.ask_all(shared, now);
         lane.flush(shared, core);

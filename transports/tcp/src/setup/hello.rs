@@ -1,14 +1,17 @@
 //! The lane's side of setting up: HELLO, requests and their answers.
 
-use crate::frame::{ConnectBody, Fields, Greeting, Header, Hello, Kind, OPERATIONS, Refusal, Violation};
+use crate::frame::{ConnectBody, Fields, Greeting, HELLO, Header, Hello, Kind, OPERATIONS, Refusal, Violation};
 use crate::inbox::Request;
 use crate::lane::shared::{Cause, Elsewhere, Shared};
 use crate::lane::{Lane, Phase, end_connect};
+use crate::seal::SHARE;
 use crate::settings::Checks;
 use crate::setup::addresses::OtherAddresses;
+use crate::sys;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, MAX_REQUEST, Time};
 use cci_transport::{Connection, ConnectionState, Core, Slot, random};
+use rustix::net::{Shutdown, shutdown};
 use std::time::Duration;
 
 /// A request that found no room is repeated after this time, and up to as much again.
@@ -17,36 +20,75 @@ const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// The HELLO of this endpoint.
 pub(crate) fn own_hello(s: &Shared, dialed: bool, refusal: Option<Refusal>) -> Hello {
     let (max_send_size, identity, operations) = (s.max_send_size, s.identity, OPERATIONS);
-    Hello { dialed, max_send_size, identity, offer: [0; 2], stream: 0, operations, refusal }
+    Hello { dialed, sealed: false, max_send_size, identity, offer: [0; 2], stream: 0, operations, refusal }
 }
 
 impl Lane {
-    /// Says HELLO.
-    pub(super) fn say_hello(&mut self, s: &mut Shared, refusal: Option<Refusal>) {
+    /// Says HELLO, and begins a handshake where this side asks for a sealed stream.
+    pub(crate) fn say_hello(&mut self, s: &mut Shared) {
         if self.out.is_bare() {
             let buffer = s.buffer();
             self.out.set_buffer(buffer);
         }
-        let offer = if refusal.is_none() { self.make_offer(s) } else { [0; 2] };
-        let bytes = Hello { offer, ..own_hello(s, self.dialed, refusal) }.emit();
+        let sealed = self.asks_sealed(s);
+        let bytes = Hello { offer: self.make_offer(s), sealed, ..own_hello(s, self.dialed, None) }.emit();
         self.out.room(bytes.len()).copy_from_slice(&bytes);
+        if sealed && let Some(share) = self.begin_handshake(s, &bytes) {
+            self.out.room(share.len()).copy_from_slice(&share);
+        }
         self.activate(s);
+    }
+
+    /// Says in a HELLO why the lane is not served, and ends it.
+    #[cold]
+    pub(crate) fn refuse(&mut self, s: &mut Shared, refusal: Refusal) {
+        let bytes = own_hello(s, self.dialed, Some(refusal)).emit();
+        // Nothing was sent on this stream, so that it has room.
+        if let Some(socket) = &self.socket {
+            let _ = sys::send(socket, &bytes);
+            let _ = shutdown(socket, Shutdown::Write);
+        }
+        self.end(s, Cause::Idle);
+    }
+
+    /// The listener refuses the stream.
+    #[cold]
+    fn on_refusal(&mut self, s: &mut Shared, refusal: Refusal) {
+        let peer = self.peer_uri();
+        let takes_plain = s.sealing.as_ref().is_some_and(|sealing| sealing.takes_plain());
+        let reason = match refusal {
+            Refusal::Full => return self.end(s, Cause::Full),
+            Refusal::NoSecret if takes_plain => {
+                self.asks_plain = true;
+                return self.end(s, Cause::Full);
+            }
+            Refusal::Version => format!("{peer} speaks another version of the protocol; use one version of cci"),
+            Refusal::Sealed => {
+                format!("{peer} serves sealed streams only; give this side the secret of the peer (secret_file)")
+            }
+            Refusal::OtherSecret => {
+                format!("{peer} has another secret; give both sides the same one, and compare with `cci key show`")
+            }
+            Refusal::NoSecret => {
+                format!("{peer} has no secret, and this side has one; give the peer the same one (secret_file)")
+            }
+        };
+        self.end(s, Cause::Refused(reason));
     }
 
     /// The peer has said HELLO.
     pub(crate) fn on_hello(
         &mut self,
         s: &mut Shared,
-        core: &mut Core,
         hello: Result<Hello, Greeting>,
+        (raw, share): (&[u8; HELLO], Option<&[u8; SHARE]>),
     ) -> Result<(), Violation> {
         let hello = match hello {
             Ok(hello) => hello,
             Err(Greeting::Nonsense) => return Err(Violation),
             Err(Greeting::OtherVersion(version)) => {
                 if !self.dialed {
-                    self.say_hello(s, Some(Refusal::Version));
-                    self.flush(s, core);
+                    self.refuse(s, Refusal::Version);
                 }
                 let peer = self.peer_uri();
                 self.end(
@@ -61,38 +103,38 @@ impl Lane {
             return Err(Violation);
         }
         if let Ok(stream @ 1..) = usize::try_from(hello.stream) {
-            if self.dialed {
+            // A sealed lane has one stream.
+            if self.dialed || hello.sealed {
                 return Err(Violation);
             }
             self.end(s, Cause::Joins(hello.offer, stream));
             return Ok(());
         }
-        match hello.refusal {
-            Some(Refusal::Full) => {
-                self.end(s, Cause::Full);
-                return Ok(());
-            }
-            Some(Refusal::Version) => {
-                let peer = self.peer_uri();
-                self.end(
-                    s,
-                    Cause::Refused(format!("{peer} speaks another version of the protocol; use one version of cci")),
-                );
-                return Ok(());
-            }
-            None => {}
+        if let Some(refusal) = hello.refusal {
+            self.on_refusal(s, refusal);
+            return Ok(());
+        }
+        if !self.settle_sealing(s, raw, share)? {
+            return Ok(());
         }
         self.phase = Phase::Open;
         self.checks = match s.settings.checks {
+            // The tag of a record says more than a sum.
+            _ if self.is_sealed() => false,
             Checks::Off => false,
             Checks::Remote => !self.is_on_this_host(),
             Checks::Always => true,
         };
         (self.operations, self.peer_max) = (hello.operations.min(OPERATIONS), hello.max_send_size);
-        if self.dialed {
-            self.take_offer(s, hello.offer);
+        if !self.dialed {
+            if !self.is_sealed() {
+                self.say_hello(s);
+            }
+        } else if self.is_sealed() {
+            let now = s.now;
+            self.ask_all(s, now);
         } else {
-            self.say_hello(s, None);
+            self.take_offer(s, hello.offer);
         }
         self.activate(s);
         s.check_by(s.now);
@@ -101,7 +143,9 @@ impl Lane {
 
     /// Sends the requests of all connects that have not been asked, or are to be asked again.
     pub(crate) fn ask_all(&mut self, s: &mut Shared, now: Time) {
-        if !matches!(self.phase, Phase::Greeting | Phase::Open) {
+        // On a sealed stream nothing leaves before the handshake is over.
+        let waits = self.seal.as_ref().is_some_and(|seal| !seal.is_open());
+        if waits || !matches!(self.phase, Phase::Greeting | Phase::Open) {
             return;
         }
         let is_due = |at: Option<Time>| at.is_none_or(|at| at <= now);

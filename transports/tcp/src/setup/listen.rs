@@ -161,7 +161,10 @@ impl Tcp {
 
 impl Lane {
     /// Closes its stream. Closing would not end the watch where a forked child still has it.
-    pub(super) fn drop_socket(&mut self, s: &Shared) {
+    pub(super) fn drop_socket(&mut self, s: &mut Shared) {
+        if let Some(seal) = self.seal.take() {
+            s.end_seal(*seal);
+        }
         if self.further.is_some() {
             self.drop_streams(s);
         }

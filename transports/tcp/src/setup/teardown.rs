@@ -25,6 +25,9 @@ impl Tcp {
         // A server that was full has closed the stream: the client dials again.
         let was_full = *cause == Cause::Full || *cause == Cause::Gone && !lane.incoming.has_greeted();
         if lane.dialed && was_full && !lane.table.is_empty() {
+            // A version without sealed streams closes one without a word.
+            let may_be_old = *cause == Cause::Gone && lane.seal.is_some();
+            lane.asks_plain |= may_be_old && shared.sealing.as_ref().is_some_and(|sealing| sealing.takes_plain());
             lane.drop_socket(shared);
             lane.begin_again();
             lane.was_turned_away = true;
@@ -59,7 +62,7 @@ impl Tcp {
                     Err(reason) => end_connect(shared, core, cell, &pending, failure, Some(reason)),
                 }
             } else {
-                if matches!(cause, Cause::System(_) | Cause::Violation | Cause::Silent) {
+                if matches!(cause, Cause::System(_) | Cause::Violation | Cause::Silent | Cause::Forged) {
                     core.explain_break(cell, why(&lane, cause).1);
                 }
                 lane.break_connection(shared, core, local, Failure::Disconnected);
@@ -156,6 +159,10 @@ fn why(lane: &Lane, cause: &Cause) -> (Failure, String) {
         Cause::Refused(reason) | Cause::System(reason) => (Failure::Refused, reason.clone()),
         Cause::Violation => {
             (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI"))
+        }
+        Cause::Forged => {
+            let reason = "what came on the stream was not sealed by a peer with the secret, or was changed on its way";
+            (Failure::Refused, format!("the stream to {peer} has ended: {reason}"))
         }
         Cause::Silent => (Failure::TimedOut, format!("{peer} does not answer any more")),
         Cause::Gone | Cause::Full | Cause::Idle | Cause::Joins(..) => {

@@ -80,6 +80,9 @@ impl Lane {
 
     /// The streams of the lane, for a report. `wanted`: as many as the key says.
     pub(crate) fn streams_in_words(&self, wanted: u32) -> String {
+        if self.is_sealed() {
+            return format!("1 of {wanted} streams: a sealed lane has one");
+        }
         let Some(further) = &self.further else { return format!("1 of {wanted} streams: the peer takes one") };
         let (open, most) = (further.open().count() + 1, further.streams.len() + 1);
         let mut words = if open == most { format!("{open} streams") } else { format!("{open} of {most} streams") };

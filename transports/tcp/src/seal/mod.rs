@@ -1,0 +1,117 @@
+//! Sealed streams: a handshake behind HELLO, then records (`docs/design/sealed-tcp.md`).
+//!
+//! Everything above a stream is as in clear: a record has any bytes of it. What reads and writes
+//! streams asks here what to seal, and gets only what was opened.
+
+mod handshake;
+mod limit;
+mod receive;
+mod record;
+
+pub(crate) use handshake::SHARE;
+#[cfg(test)]
+pub(crate) use record::OF_ONE_KEY;
+pub(crate) use record::{RECORD, Sealed};
+
+use crate::lane::shared::Shared;
+use cci_mem::pages::Pages;
+use cci_seal::{Psk, Refused, Session, Vault};
+use cci_transport::{Protect, Security};
+use limit::HandshakeLimit;
+use record::OVERHEAD;
+use rustix::io::Result;
+use std::sync::Arc;
+
+/// Expanded keys of an endpoint, at most: those of 64 streams that are busy in both directions.
+const KEYS: u16 = 128;
+/// Bytes of the buffer that records are read into.
+const CIPHER: usize = 2 * (RECORD + OVERHEAD);
+
+/// The secret of an endpoint, and what it does with peers in clear.
+#[derive(Debug)]
+pub(crate) struct Secret {
+    pub(crate) psk: Arc<Psk>,
+    /// Peers without the secret are served, and asked, in clear.
+    pub(crate) takes_plain: bool,
+}
+
+impl Secret {
+    /// That of a device; `None`: its streams are in clear.
+    pub(crate) fn of(security: &Security) -> Option<Self> {
+        let takes_plain = security.protect() != Protect::Sealed;
+        security.psk().map(|psk| Self { psk: Arc::clone(psk), takes_plain })
+    }
+}
+
+/// What the sealed streams of an endpoint share.
+pub(crate) struct Sealing {
+    secret: Secret,
+    vault: Vault,
+    /// Indices of the vault that no stream has, below the lowest that none has had.
+    free: Vec<u32>,
+    next: u32,
+    /// What records are read into; taken out while it is in use.
+    cipher: Option<Pages>,
+    limit: HandshakeLimit,
+    /// Records and handshakes whose tag was wrong.
+    pub(crate) forged: u64,
+}
+
+impl Sealing {
+    /// `key`: random.
+    pub(crate) fn new(secret: Secret, key: u64) -> Result<Self> {
+        Ok(Self {
+            secret,
+            vault: Vault::new(KEYS),
+            free: Vec::new(),
+            next: 0,
+            cipher: Some(Pages::new(CIPHER)?),
+            limit: HandshakeLimit::new(key),
+            forged: 0,
+        })
+    }
+
+    /// Whether peers are served in clear, too.
+    pub(crate) fn takes_plain(&self) -> bool {
+        self.secret.takes_plain
+    }
+
+    /// How many keys were expanded.
+    #[cfg(test)]
+    pub(crate) fn expanded(&self) -> u64 {
+        self.vault.counts().expanded
+    }
+
+    /// Enters the keys of a stream.
+    fn enter(&mut self, session: &Session) -> std::result::Result<Sealed, Refused> {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        match self.vault.insert(index, session) {
+            Ok(()) => Ok(Sealed::new(index)),
+            Err(refused) => {
+                self.free.push(index);
+                Err(refused)
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Bytes that the buffer for frames needs besides, where streams are sealed.
+    pub(crate) fn room_for_records(secret: Option<&Secret>) -> usize {
+        if secret.is_some() { RECORD } else { 0 }
+    }
+
+    /// Forgets the keys of a stream, which has ended.
+    #[cold]
+    pub(crate) fn end_seal(&mut self, seal: Sealed) {
+        if let Some(index) = seal.index()
+            && let Some(sealing) = &mut self.sealing
+        {
+            sealing.vault.remove(index);
+            sealing.free.push(index);
+        }
+    }
+}

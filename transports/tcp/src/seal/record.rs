@@ -1,0 +1,188 @@
+//! Records of a sealed stream, and sending them.
+//!
+//! ```text
+//!     len u32 | 1 to 65,536 bytes, sealed | tag, 16 bytes
+//! ```
+//!
+//! `len` is in clear and authenticated. Nothing else of a record is used before its tag was right.
+//! The number of a record is not sent: it is its place in the stream. It is the nonce, and it tells
+//! both sides when the key changes.
+
+use crate::lane::shared::Shared;
+use crate::sys;
+use cci_mem::source::Source;
+use cci_seal::noise::Initiator;
+use cci_seal::{Phase, Refused, TAG};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+/// Bytes of text in a record, at most.
+pub(crate) const RECORD: usize = 64 << 10;
+/// Bytes of the length before a record.
+pub(super) const LEN: usize = 4;
+/// Bytes of a record besides its text.
+pub(super) const OVERHEAD: usize = LEN + TAG;
+/// Records of one key. GCM allows 2^23 (RFC 9001, 6.6).
+pub(crate) const OF_ONE_KEY: u64 = 1 << 22;
+
+/// What a stream has whose bytes are sealed.
+pub(crate) struct Sealed {
+    /// Which keys of the vault it has.
+    index: u32,
+    /// This side has asked, and waits for the answer.
+    initiator: Option<Initiator>,
+    /// Records that were sealed, and that were opened.
+    sent: u64,
+    received: u64,
+    /// The record that is about to leave: `at..end` of this memory.
+    leaving: Vec<u8>,
+    at: usize,
+    end: usize,
+    /// Sealed bytes that have come and were not opened.
+    kept: Vec<u8>,
+}
+
+impl Sealed {
+    pub(super) fn new(index: u32) -> Self {
+        let (leaving, kept) = (Vec::new(), Vec::new());
+        Self { index, initiator: None, sent: 0, received: 0, leaving, at: 0, end: 0, kept }
+    }
+
+    /// A stream whose first message of the handshake leaves now.
+    pub(super) fn asking(initiator: Initiator) -> Self {
+        Self { initiator: Some(initiator), ..Self::new(u32::MAX) }
+    }
+
+    pub(super) fn initiator(&self) -> Option<&Initiator> {
+        self.initiator.as_ref()
+    }
+
+    /// Whether the handshake is over.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.initiator.is_none()
+    }
+
+    pub(super) fn index(&self) -> Option<u32> {
+        self.is_open().then_some(self.index)
+    }
+
+    /// Goes on with these numbers of records.
+    #[cfg(test)]
+    pub(crate) fn set_numbers(&mut self, sent: u64, received: u64) {
+        (self.sent, self.received) = (sent, received);
+    }
+
+    /// Whether part of a record is left to leave.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.at < self.end
+    }
+
+    /// Sends the rest of the record that has begun to leave.
+    #[inline]
+    pub(crate) fn push(&mut self, s: &mut Shared, socket: &OwnedFd) -> Result<(), Errno> {
+        if self.at == self.end {
+            return Ok(());
+        }
+        self.at += sys::send(socket, &self.leaving[self.at..self.end])?;
+        if self.at < self.end {
+            return Err(Errno::AGAIN);
+        }
+        (self.at, self.end) = (0, 0);
+        s.reuse(std::mem::take(&mut self.leaving));
+        Ok(())
+    }
+
+    /// Sends bytes, of which one record takes as many as it can. Returns how many. What the stream
+    /// does not take of the record leaves by [`Sealed::push`].
+    pub(crate) fn send(&mut self, s: &mut Shared, socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+        self.send_parts(s, socket, &[Source::from(&bytes[..bytes.len().min(RECORD)])])
+    }
+
+    /// Sends parts, which fit a record together.
+    pub(crate) fn send_parts(
+        &mut self,
+        s: &mut Shared,
+        socket: &OwnedFd,
+        parts: &[Source<'_>],
+    ) -> Result<usize, Errno> {
+        self.push(s, socket)?;
+        let len: usize = parts.iter().map(Source::len).sum();
+        if self.leaving.is_empty() {
+            self.leaving = s.buffer();
+        }
+        if self.leaving.len() < len + OVERHEAD {
+            self.leaving.resize(len + OVERHEAD, 0);
+        }
+        // Any reason is one for the stream to end: a forked child, or no memory for the key.
+        self.seal(s, len, parts).map_err(|_| Errno::KEYREJECTED)?;
+        (self.at, self.end) = (0, len + OVERHEAD);
+        match self.push(s, socket) {
+            Ok(()) | Err(Errno::AGAIN) => Ok(len),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn seal(&mut self, s: &mut Shared, len: usize, parts: &[Source<'_>]) -> Result<(), Refused> {
+        let sealing = s.sealing.as_mut().ok_or(Refused::NoKey)?;
+        let number = self.sent;
+        if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
+            sealing.vault.advance_sending(self.index)?;
+        }
+        let head = u32::try_from(len).map_err(|_| Refused::Length)?.to_le_bytes();
+        let (first, rest) = self.leaving.split_at_mut(LEN);
+        first.copy_from_slice(&head);
+        sealing.vault.seal(self.index, number, &head, parts, &mut rest[..len + TAG])?;
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Opens a record that was sealed behind all before it, into a text of its length.
+    pub(super) fn open(
+        &mut self,
+        s: &mut Shared,
+        head: [u8; LEN],
+        sealed: &[u8],
+        text: &mut [u8],
+    ) -> Result<(), Refused> {
+        let sealing = s.sealing.as_mut().ok_or(Refused::NoKey)?;
+        let number = self.received;
+        if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
+            sealing.vault.advance_receiving(self.index)?;
+            sealing.vault.forget_previous(self.index);
+        }
+        sealing.vault.open_to(self.index, Phase::Present, number, &head, sealed, text)?;
+        self.received += 1;
+        Ok(())
+    }
+
+    /// Sealed bytes that have come and were not opened.
+    pub(super) fn kept(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// Keeps sealed bytes, in place of those that were kept.
+    pub(crate) fn keep(&mut self, s: &mut Shared, bytes: &[u8]) {
+        if bytes.is_empty() {
+            if self.kept.capacity() > 0 {
+                s.reuse(std::mem::take(&mut self.kept));
+            }
+            return;
+        }
+        if self.kept.capacity() == 0 {
+            self.kept = s.buffer();
+        }
+        self.kept.clear();
+        self.kept.extend_from_slice(bytes);
+    }
+}
+
+/// The text's length of the record that these bytes begin with. `Ok(None)`: it is not there as a
+/// whole; `Err`: no record is so long, or has no text.
+pub(super) fn whole(bytes: &[u8]) -> Result<Option<usize>, Refused> {
+    let Some((head, rest)) = bytes.split_first_chunk::<LEN>() else { return Ok(None) };
+    match u32::from_le_bytes(*head) as usize {
+        len @ 1..=RECORD => Ok((rest.len() >= len + TAG).then_some(len)),
+        _ => Err(Refused::Length),
+    }
+}
