@@ -29,7 +29,7 @@ impl Home {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = cci(arguments);
-        command.env("XDG_CONFIG_HOME", self.0.path()).env_remove("CCI_SECRET_FILE");
+        command.env("XDG_CONFIG_HOME", self.0.path());
         command
     }
 
