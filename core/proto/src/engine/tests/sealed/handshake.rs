@@ -297,7 +297,7 @@ fn a_recorded_connection_at_a_restarted_server_never_opens() {
         for frame in &recorded {
             let mut frame = frame.clone();
             if let Some(connect) = Connect::parse(&frame) {
-                Connect { cookie: cookie.0, cookie_time: cookie.1, ..connect.clone() }.emit(&mut buffer);
+                Connect { cookie: cookie.0, cookie_time: cookie.1, ..connect }.emit(&mut buffer);
                 let len = frame.len();
                 frame.copy_from_slice(&buffer[..len]);
                 wire::seal(&mut frame, 0, |check| check);

@@ -27,9 +27,9 @@ fn messages_arrive_over_many_keys_under_loss() {
         for loss in [0, 20, 4] {
             let (mut pair, ends) = pair(attribute, loss);
             for op in 0..MESSAGES {
-                for side in 0..2 {
+                for (side, end) in ends.into_iter().enumerate() {
                     let bytes = message(op, [8, 3000][op as usize % 2]);
-                    pair.engines[side].send(pair.now, ends[side], &[&bytes], Op(op), false).expect("send");
+                    pair.engines[side].send(pair.now, end, &[&bytes], Op(op), false).expect("send");
                 }
                 // Far fewer frames are in flight than a key may have beyond its time.
                 pair.run(|pair| pair.hosts.iter().all(|host| host.ended.len() + 8 > op as usize));
