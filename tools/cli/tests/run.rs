@@ -434,7 +434,7 @@ fn ranks_of_hydra_prove_the_secret_of_a_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("secret");
-    std::fs::write(&file, [b's'; 64]).expect("a file");
+    std::fs::write(&file, [b'5'; 64]).expect("a file");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
     let variables = [("CCI_SECRET_FILE", file.to_str().expect("text"))];
     if let Some(ended) = by("mpiexec.hydra", &["-n", "2"], &variables) {

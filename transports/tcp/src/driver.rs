@@ -65,9 +65,13 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
 }
 
 fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
-    let all = DRIVER.with_environment(options.arguments);
-    let security = Security::of(&Arguments::check(&DRIVER, &all)?, None)?;
-    open_with(core, options, Secret::of(&security))
+    open_with(core, options, Secret::of(&security(options.arguments)?))
+}
+
+/// The security of a device with these keys.
+fn security(arguments: &[(String, String)]) -> Result<Security, OpenError> {
+    let all = DRIVER.with_environment(arguments);
+    Security::of(&Arguments::check(&DRIVER, &all)?, None)
 }
 
 /// Opens the transport with this secret, or with none.
@@ -95,8 +99,9 @@ fn inspect(arguments: &[(String, String)]) -> Condition {
     let settings = settings(&others, None);
     let max_send_size = settings.as_ref().ok().and_then(|settings| settings.mss).unwrap_or(MSS);
     let opened = settings.and_then(|settings| listen_at(&settings).map(|_| settings.local.ip));
-    let (up, reason) = match opened {
-        Ok(ip) => (true, format!("TCP from {ip}")),
+    let (up, reason) = match opened.and_then(|ip| Ok((ip, security(arguments)?))) {
+        Ok((ip, security)) if security.psk().is_some() => (true, format!("TCP from {ip}, {security}")),
+        Ok((ip, _)) => (true, format!("TCP from {ip}")),
         // A shortage that may pass is no refusal: opening an endpoint says so itself.
         Err(error) if error.status == Status::NoMem => (true, "TCP".into()),
         Err(error) => (false, error.to_string()),

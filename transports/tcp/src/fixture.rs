@@ -44,6 +44,11 @@ impl End {
         Self::opened(&[], OPTIONS, Some(secret(byte, false)))
     }
 
+    /// An endpoint with a secret of this byte, whose lanes have so many streams.
+    pub(crate) fn sealed_with(byte: u8, streams: &str) -> Self {
+        Self::opened(&[("streams", streams)], OPTIONS, Some(secret(byte, false)))
+    }
+
     /// An endpoint with a secret of this byte, which takes peers in clear.
     pub(crate) fn prefers_sealed(byte: u8) -> Self {
         Self::opened(&[], OPTIONS, Some(secret(byte, true)))

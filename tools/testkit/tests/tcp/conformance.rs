@@ -12,6 +12,11 @@ cci_conformance::conformance!(tcp_sealed, || sealed_device_of("tcp", &[]), excep
     ("?rma::changing_word_is_whole", "the cipher reads the program's memory, in pieces of its own"),
 ]);
 
+cci_conformance::conformance!(tcp_of_four_sealed_streams, || sealed_device_of("tcp", &[("streams", "4")]), except: [
+    ("batch::request_tells_its_peer", "a stream comes from another port than the one where its endpoint listens"),
+    ("?rma::changing_word_is_whole", "the cipher reads the program's memory, in pieces of its own"),
+]);
+
 // Long RMA goes in parts over four streams, and no rule knows of it.
 cci_conformance::conformance!(tcp_of_four_streams, || device_of("tcp", &[("streams", "4")]), except: [
     ("batch::request_tells_its_peer", "a stream comes from another port than the one where its endpoint listens"),

@@ -3,6 +3,7 @@
 use super::sum::Sum;
 use super::work::Fragment;
 use crate::frame::{ANSWER_PART, HEADER, HELLO, MOST_STREAMS, SUM, WRITE_PART};
+use crate::seal::Sealed;
 use cci_proto::Time;
 use rustix::fd::OwnedFd;
 
@@ -67,6 +68,8 @@ pub(crate) struct Stream {
     pub(crate) fragment: Option<Fragment>,
     /// The stream takes no more bytes for now.
     pub(crate) is_blocked: bool,
+    /// What it has if it is sealed.
+    pub(crate) seal: Option<Box<Sealed>>,
 }
 
 impl Stream {
@@ -82,6 +85,7 @@ impl Stream {
             sum: None,
             fragment: None,
             is_blocked: false,
+            seal: None,
         }
     }
 

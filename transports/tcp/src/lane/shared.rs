@@ -5,7 +5,7 @@ use crate::lane::grants::{FIRST, MOST};
 use crate::lane::pending_connect::PendingConnect;
 use crate::lane::posted::Ending;
 use crate::lane::work::Work;
-use crate::seal::{Sealing, Secret};
+use crate::seal::{Asked, Sealing, Secret};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};
@@ -37,8 +37,9 @@ pub(crate) enum Cause {
     Idle,
     /// A record or a handshake is not what a side with the secret has sealed.
     Forged,
-    /// Its stream is a further one of the lane that has made this offer, by this number.
-    Joins([u64; 2], usize),
+    /// Its stream is a further one of the lane that has made this offer, by this number, and has
+    /// begun this handshake.
+    Joins([u64; 2], usize, Option<Box<Asked>>),
     /// Setting it up failed; why, in a sentence.
     Refused(String),
     /// The system refuses a call that it needs; which one, in a sentence.

@@ -7,6 +7,7 @@ mod hot;
 mod memory;
 mod rma;
 mod sealed;
+mod sealed_streams;
 mod setup;
 mod sizes;
 mod streams;

@@ -3,19 +3,77 @@
 //! The prologue is the HELLO of the side that dials, and what the answer binds is the HELLO of the
 //! side that listens. So every field of both is authenticated before a frame leaves or is handled.
 
-use super::Sealed;
+use super::{Sealed, Sealing};
 use crate::frame::{HELLO, Hello, Refusal, Violation};
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
 use crate::setup::own_hello;
 use crate::sys;
+use cci_proto::Time;
 use cci_seal::Refused;
 use cci_seal::noise::{Initiator, OVERHEAD, Responder};
+use std::net::IpAddr;
 
 /// Bytes of each message of the handshake.
 pub(crate) const SHARE: usize = OVERHEAD;
 /// Begins the prologue.
 const PROLOGUE: &[u8] = b"cci tcp sealed 1";
+
+/// What the side that dials a further stream has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) hello: [u8; HELLO],
+    pub(crate) share: [u8; SHARE],
+}
+
+/// The HELLO of a listener and its message of the handshake.
+pub(crate) type Answer = [u8; HELLO + SHARE];
+
+impl Sealing {
+    /// Begins a handshake behind this HELLO of the side that dials.
+    pub(crate) fn ask(&self, hello: &[u8; HELLO]) -> Result<(Sealed, [u8; SHARE]), Refused> {
+        let initiator = Initiator::begin(&self.secret.psk, &[PROLOGUE, hello], &[])?;
+        let share = *initiator.message().first_chunk().ok_or(Refused::Length)?;
+        Ok((Sealed::asking(initiator), share))
+    }
+
+    /// Reads the answer to a handshake.
+    pub(crate) fn finish(
+        &mut self,
+        seal: &Sealed,
+        hello: &[u8; HELLO],
+        answer: &[u8; SHARE],
+    ) -> Result<Sealed, Refused> {
+        let initiator = seal.initiator().ok_or(Refused::NoKey)?;
+        let finished = initiator.finish(&[hello], answer, &mut []);
+        self.forged += u64::from(matches!(finished, Err(Refused::Forged)));
+        self.enter(&finished?)
+    }
+
+    /// Answers a handshake by this HELLO. `None`: there were too many.
+    pub(crate) fn answer(
+        &mut self,
+        (now, ip): (Time, IpAddr),
+        (hello, share): (&[u8; HELLO], &[u8; SHARE]),
+        own: &[u8; HELLO],
+    ) -> Result<Option<(Answer, Sealed)>, Refused> {
+        if !self.limit.take(now, ip) {
+            return Ok(None);
+        }
+        // The tag comes before any Diffie-Hellman.
+        let read = Responder::read(&self.secret.psk, &[PROLOGUE, hello], share, &mut []);
+        let answered = read.and_then(|responder| responder.answer(&[own], &[]));
+        if matches!(answered, Err(Refused::Forged)) {
+            self.forged += 1;
+            self.limit.on_wrong(now, ip);
+        }
+        let (message, session) = answered?;
+        let mut answer = [0; HELLO + SHARE];
+        answer[..HELLO].copy_from_slice(own);
+        answer[HELLO..].copy_from_slice(&message);
+        Ok(Some((answer, self.enter(&session)?)))
+    }
+}
 
 impl Lane {
     /// Whether this side asks for a sealed stream.
@@ -50,13 +108,10 @@ impl Lane {
     /// Begins a handshake behind this HELLO of the side that dials, and returns its first message.
     /// `None`: the lane has ended.
     pub(crate) fn begin_handshake(&mut self, s: &mut Shared, hello: &[u8; HELLO]) -> Option<[u8; SHARE]> {
-        let sealing = s.sealing.as_ref()?;
-        let begun = Initiator::begin(&sealing.secret.psk, &[PROLOGUE, hello], &[]);
-        match begun {
-            Ok(initiator) => {
-                let message = initiator.message().first_chunk().copied();
-                self.seal = Some(Box::new(Sealed::asking(initiator)));
-                message
+        match s.sealing.as_ref()?.ask(hello) {
+            Ok((seal, share)) => {
+                self.seal = Some(Box::new(seal));
+                Some(share)
             }
             Err(refused) => {
                 self.on_no_keys(s, refused);
@@ -73,12 +128,11 @@ impl Lane {
 
     /// The listener has answered the handshake.
     fn finish_handshake(&mut self, s: &mut Shared, hello: &[u8; HELLO], answer: &[u8; SHARE]) -> Result<(), Violation> {
-        let initiator = self.seal.as_ref().and_then(|seal| seal.initiator()).ok_or(Violation)?;
-        let finished = initiator.finish(&[hello], answer, &mut []);
-        let entered = finished.and_then(|session| s.sealing.as_mut().ok_or(Refused::NoKey)?.enter(&session));
-        match entered {
+        let seal = self.seal.as_ref().filter(|seal| !seal.is_open()).ok_or(Violation)?;
+        let sealing = s.sealing.as_mut().ok_or(Violation)?;
+        match sealing.finish(seal, hello, answer) {
             Ok(seal) => self.seal = Some(Box::new(seal)),
-            Err(Refused::Forged) => self.on_forged(s),
+            Err(Refused::Forged) => self.end(s, Cause::Forged),
             Err(refused) => self.on_no_keys(s, refused),
         }
         Ok(())
@@ -87,31 +141,19 @@ impl Lane {
     /// Answers the handshake of a client, which has said this HELLO, or refuses it.
     fn answer_handshake(&mut self, s: &mut Shared, hello: &[u8; HELLO], share: &[u8; SHARE]) {
         let (now, ip) = (s.now, self.peer.ip());
-        let own = Hello { sealed: true, ..own_hello(s, false, None) }.emit();
+        let own = Hello { sealed: true, offer: self.make_offer(s), ..own_hello(s, false, None) }.emit();
         let Some(sealing) = &mut s.sealing else { return self.refuse(s, Refusal::NoSecret) };
-        if !sealing.limit.take(now, ip) {
-            return self.refuse(s, Refusal::Full);
-        }
-        // The tag comes before any Diffie-Hellman.
-        let read = Responder::read(&sealing.secret.psk, &[PROLOGUE, hello], share, &mut []);
-        let answered = read.and_then(|responder| {
-            let (answer, session) = responder.answer(&[&own], &[])?;
-            Ok((answer, sealing.enter(&session)?))
-        });
+        let answered = sealing.answer((now, ip), (hello, share), &own);
         let (answer, seal) = match answered {
-            Ok(answered) => answered,
-            Err(Refused::Forged) => {
-                sealing.forged += 1;
-                sealing.limit.on_wrong(now, ip);
-                return self.refuse(s, Refusal::OtherSecret);
-            }
+            Ok(Some(answered)) => answered,
+            Ok(None) => return self.refuse(s, Refusal::Full),
+            Err(Refused::Forged) => return self.refuse(s, Refusal::OtherSecret),
             Err(refused) => return self.on_no_keys(s, refused),
         };
         self.seal = Some(Box::new(seal));
         // These are the first bytes on the stream, which has room for them, and the last in clear.
-        let bytes = [&own[..], &answer].concat();
-        let sent = self.socket.as_ref().map(|socket| sys::send(socket, &bytes));
-        if sent != Some(Ok(bytes.len())) {
+        let sent = self.socket.as_ref().map(|socket| sys::send(socket, &answer));
+        if sent != Some(Ok(answer.len())) {
             self.end(s, Cause::Gone);
         }
     }

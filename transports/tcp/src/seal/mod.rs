@@ -8,7 +8,7 @@ mod limit;
 mod receive;
 mod record;
 
-pub(crate) use handshake::SHARE;
+pub(crate) use handshake::{Asked, SHARE};
 #[cfg(test)]
 pub(crate) use record::OF_ONE_KEY;
 pub(crate) use record::{RECORD, Sealed};
@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// Expanded keys of an endpoint, at most: those of 64 streams that are busy in both directions.
 const KEYS: u16 = 128;
+/// Buffers of a record that an endpoint keeps, of either kind.
+const BUFFERS: usize = 16;
 /// Bytes of the buffer that records are read into.
 const CIPHER: usize = 2 * (RECORD + OVERHEAD);
 
@@ -52,6 +54,9 @@ pub(crate) struct Sealing {
     next: u32,
     /// What records are read into; taken out while it is in use.
     cipher: Option<Pages>,
+    /// Memory for records that leave, and for parts of those that come, which no stream has.
+    leaving: Vec<Vec<u8>>,
+    kept: Vec<Vec<u8>>,
     limit: HandshakeLimit,
     /// Records and handshakes whose tag was wrong.
     pub(crate) forged: u64,
@@ -66,6 +71,8 @@ impl Sealing {
             free: Vec::new(),
             next: 0,
             cipher: Some(Pages::new(CIPHER)?),
+            leaving: vec![vec![0; RECORD + OVERHEAD]],
+            kept: vec![Vec::with_capacity(RECORD + OVERHEAD)],
             limit: HandshakeLimit::new(key),
             forged: 0,
         })
@@ -80,6 +87,28 @@ impl Sealing {
     #[cfg(test)]
     pub(crate) fn expanded(&self) -> u64 {
         self.vault.counts().expanded
+    }
+
+    /// Memory for a record that leaves.
+    fn take_leaving(&mut self) -> Vec<u8> {
+        self.leaving.pop().unwrap_or_else(|| vec![0; RECORD + OVERHEAD])
+    }
+
+    fn put_leaving(&mut self, memory: Vec<u8>) {
+        if self.leaving.len() < BUFFERS {
+            self.leaving.push(memory);
+        }
+    }
+
+    /// Memory for part of a record that has come.
+    fn take_kept(&mut self) -> Vec<u8> {
+        self.kept.pop().unwrap_or_else(|| Vec::with_capacity(RECORD + OVERHEAD))
+    }
+
+    fn put_kept(&mut self, memory: Vec<u8>) {
+        if self.kept.len() < BUFFERS {
+            self.kept.push(memory);
+        }
     }
 
     /// Enters the keys of a stream.
@@ -102,6 +131,17 @@ impl Shared {
     /// Bytes that the buffer for frames needs besides, where streams are sealed.
     pub(crate) fn room_for_records(secret: Option<&Secret>) -> usize {
         if secret.is_some() { RECORD } else { 0 }
+    }
+
+    /// Takes the buffer that records are read into. It is put back by [`Shared::put_cipher`].
+    pub(crate) fn take_cipher(&mut self) -> Option<Pages> {
+        self.sealing.as_mut()?.cipher.take()
+    }
+
+    pub(crate) fn put_cipher(&mut self, cipher: Pages) {
+        if let Some(sealing) = &mut self.sealing {
+            sealing.cipher = Some(cipher);
+        }
     }
 
     /// Forgets the keys of a stream, which has ended.

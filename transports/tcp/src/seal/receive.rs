@@ -1,8 +1,7 @@
 //! Receiving records: from the stream into the endpoint's buffer for records, opened into its
 //! buffer for frames, and handled there.
 
-use super::Sealed;
-use super::record::{LEN, OVERHEAD, whole};
+use super::record::whole;
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
 use crate::sys;
@@ -20,9 +19,7 @@ impl Lane {
 
     /// Reads records. Returns the number of bytes, and whether the stream has no more.
     pub(crate) fn receive_records(&mut self, s: &mut Shared, core: &mut Core) -> Result<(usize, bool)> {
-        let Some(mut cipher) = s.sealing.as_mut().and_then(|sealing| sealing.cipher.take()) else {
-            return Err(Errno::AGAIN);
-        };
+        let mut cipher = s.take_cipher().ok_or(Errno::AGAIN)?;
         let received = self.fill(&mut cipher);
         if let Ok((end, _, _)) = received
             && let Some(mut scratch) = s.take_scratch()
@@ -30,9 +27,7 @@ impl Lane {
             self.open_records(s, core, &cipher[..end], &mut scratch);
             s.put_scratch(scratch);
         }
-        if let Some(sealing) = &mut s.sealing {
-            sealing.cipher = Some(cipher);
-        }
+        s.put_cipher(cipher);
         received.map(|(_, count, is_all)| (count, is_all))
     }
 
@@ -62,27 +57,18 @@ impl Lane {
         }
         let mut end = self.take_carry(scratch);
         let mut at = 0;
-        loop {
-            let next = whole(&bytes[at..]);
-            if let (Ok(Some(len)), Some(seal)) = (next, &mut self.seal)
-                && end + len <= scratch.len()
-            {
-                let record = &bytes[at..at + len + OVERHEAD];
-                let opened = open(seal, s, record, &mut scratch[end..end + len]);
-                if opened.is_ok() {
-                    (at, end) = (at + record.len(), end + len);
-                    continue;
-                }
-                self.handle_text(s, core, scratch, &mut end);
-                self.on_refused(s, opened);
-                break;
+        while let Some(seal) = &mut self.seal {
+            let next = seal.open_next(s, &bytes[at..], &mut scratch[end..]);
+            if let Ok(Some((used, len))) = next {
+                (at, end) = (at + used, end + len);
+                continue;
             }
+            // Nothing more is whole, or no room is left for it.
             let handled = self.handle_text(s, core, scratch, &mut end);
             if let Err(refused) = next {
-                self.on_refused(s, Err(refused));
+                self.on_refused(s, refused);
             }
-            let goes_on = self.phase == Phase::Open && !self.is_stalled() && handled > 0;
-            if next == Ok(None) || !goes_on {
+            if handled == 0 || self.phase != Phase::Open || self.is_stalled() {
                 break;
             }
         }
@@ -101,30 +87,20 @@ impl Lane {
         used
     }
 
-    /// A record was not opened: the stream ends.
+    /// A record was not opened: the lane ends.
     #[cold]
-    fn on_refused(&mut self, s: &mut Shared, opened: std::result::Result<(), Refused>) {
-        let Err(refused) = opened else { return };
+    pub(crate) fn on_refused(&mut self, s: &mut Shared, refused: Refused) {
         match refused {
-            Refused::Forged | Refused::Length => self.on_forged(s),
+            Refused::Forged | Refused::Length => {
+                if let Some(sealing) = &mut s.sealing {
+                    sealing.forged += 1;
+                }
+                self.end(s, Cause::Forged);
+            }
             refused => {
                 let peer = self.peer_uri();
                 self.end(s, Cause::System(format!("no record of {peer} can be opened any more: {refused}")));
             }
         }
     }
-
-    /// Something on the stream is forged: it ends.
-    #[cold]
-    pub(super) fn on_forged(&mut self, s: &mut Shared) {
-        if let Some(sealing) = &mut s.sealing {
-            sealing.forged += 1;
-        }
-        self.end(s, Cause::Forged);
-    }
-}
-
-fn open(seal: &mut Sealed, s: &mut Shared, record: &[u8], text: &mut [u8]) -> std::result::Result<(), Refused> {
-    let (head, sealed) = record.split_first_chunk::<LEN>().ok_or(Refused::Length)?;
-    seal.open(s, *head, sealed, text)
 }

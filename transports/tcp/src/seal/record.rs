@@ -67,6 +67,12 @@ impl Sealed {
         self.is_open().then_some(self.index)
     }
 
+    /// Records that were sent, and received.
+    #[cfg(test)]
+    pub(crate) fn numbers(&self) -> (u64, u64) {
+        (self.sent, self.received)
+    }
+
     /// Goes on with these numbers of records.
     #[cfg(test)]
     pub(crate) fn set_numbers(&mut self, sent: u64, received: u64) {
@@ -89,7 +95,10 @@ impl Sealed {
             return Err(Errno::AGAIN);
         }
         (self.at, self.end) = (0, 0);
-        s.reuse(std::mem::take(&mut self.leaving));
+        let memory = std::mem::take(&mut self.leaving);
+        if let Some(sealing) = &mut s.sealing {
+            sealing.put_leaving(memory);
+        }
         Ok(())
     }
 
@@ -108,12 +117,6 @@ impl Sealed {
     ) -> Result<usize, Errno> {
         self.push(s, socket)?;
         let len: usize = parts.iter().map(Source::len).sum();
-        if self.leaving.is_empty() {
-            self.leaving = s.buffer();
-        }
-        if self.leaving.len() < len + OVERHEAD {
-            self.leaving.resize(len + OVERHEAD, 0);
-        }
         // Any reason is one for the stream to end: a forked child, or no memory for the key.
         self.seal(s, len, parts).map_err(|_| Errno::KEYREJECTED)?;
         (self.at, self.end) = (0, len + OVERHEAD);
@@ -125,6 +128,7 @@ impl Sealed {
 
     fn seal(&mut self, s: &mut Shared, len: usize, parts: &[Source<'_>]) -> Result<(), Refused> {
         let sealing = s.sealing.as_mut().ok_or(Refused::NoKey)?;
+        self.leaving = sealing.take_leaving();
         let number = self.sent;
         if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
             sealing.vault.advance_sending(self.index)?;
@@ -137,40 +141,43 @@ impl Sealed {
         Ok(())
     }
 
-    /// Opens a record that was sealed behind all before it, into a text of its length.
-    pub(super) fn open(
+    /// Opens the record that these bytes begin with into a text. Returns the bytes of the record and
+    /// of its text. `None`: it is not there as a whole, or the text has no room for it.
+    pub(crate) fn open_next(
         &mut self,
         s: &mut Shared,
-        head: [u8; LEN],
-        sealed: &[u8],
+        bytes: &[u8],
         text: &mut [u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<Option<(usize, usize)>, Refused> {
+        let Some(len) = whole(bytes)?.filter(|len| *len <= text.len()) else { return Ok(None) };
         let sealing = s.sealing.as_mut().ok_or(Refused::NoKey)?;
         let number = self.received;
         if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
             sealing.vault.advance_receiving(self.index)?;
             sealing.vault.forget_previous(self.index);
         }
-        sealing.vault.open_to(self.index, Phase::Present, number, &head, sealed, text)?;
+        let (head, sealed) = bytes[..len + OVERHEAD].split_at(LEN);
+        sealing.vault.open_to(self.index, Phase::Present, number, head, sealed, &mut text[..len])?;
         self.received += 1;
-        Ok(())
+        Ok(Some((len + OVERHEAD, len)))
     }
 
     /// Sealed bytes that have come and were not opened.
-    pub(super) fn kept(&self) -> &[u8] {
+    pub(crate) fn kept(&self) -> &[u8] {
         &self.kept
     }
 
     /// Keeps sealed bytes, in place of those that were kept.
     pub(crate) fn keep(&mut self, s: &mut Shared, bytes: &[u8]) {
+        let Some(sealing) = &mut s.sealing else { return };
         if bytes.is_empty() {
             if self.kept.capacity() > 0 {
-                s.reuse(std::mem::take(&mut self.kept));
+                sealing.put_kept(std::mem::take(&mut self.kept));
             }
             return;
         }
         if self.kept.capacity() == 0 {
-            self.kept = s.buffer();
+            self.kept = sealing.take_kept();
         }
         self.kept.clear();
         self.kept.extend_from_slice(bytes);

@@ -4,7 +4,7 @@ use crate::frame::{ConnectBody, Fields, Greeting, HELLO, Header, Hello, Kind, OP
 use crate::inbox::Request;
 use crate::lane::shared::{Cause, Elsewhere, Shared};
 use crate::lane::{Lane, Phase, end_connect};
-use crate::seal::SHARE;
+use crate::seal::{Asked, SHARE};
 use crate::settings::Checks;
 use crate::setup::addresses::OtherAddresses;
 use crate::sys;
@@ -103,11 +103,11 @@ impl Lane {
             return Err(Violation);
         }
         if let Ok(stream @ 1..) = usize::try_from(hello.stream) {
-            // A sealed lane has one stream.
-            if self.dialed || hello.sealed {
+            if self.dialed {
                 return Err(Violation);
             }
-            self.end(s, Cause::Joins(hello.offer, stream));
+            let asked = share.map(|share| Box::new(Asked { hello: *raw, share: *share }));
+            self.end(s, Cause::Joins(hello.offer, stream, asked));
             return Ok(());
         }
         if let Some(refusal) = hello.refusal {
@@ -130,11 +130,12 @@ impl Lane {
             if !self.is_sealed() {
                 self.say_hello(s);
             }
-        } else if self.is_sealed() {
-            let now = s.now;
-            self.ask_all(s, now);
         } else {
             self.take_offer(s, hello.offer);
+            if self.is_sealed() {
+                let now = s.now;
+                self.ask_all(s, now);
+            }
         }
         self.activate(s);
         s.check_by(s.now);

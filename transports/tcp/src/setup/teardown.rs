@@ -17,8 +17,8 @@ impl Tcp {
     /// dialed for again.
     #[cold]
     pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: &Cause) {
-        if let Cause::Joins(offer, stream) = *cause {
-            return self.join_stream(number, offer, stream);
+        if let Cause::Joins(offer, stream, asked) = cause {
+            return self.join_stream(number, (*offer, *stream), asked.as_deref());
         }
         self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };

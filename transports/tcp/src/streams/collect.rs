@@ -1,7 +1,7 @@
 //! Receiving parts: from any stream of a lane into registered memory, in any order.
 
 use crate::frame::{self, Fields, HAS_MESSAGE, HEADER, Header, Kind, Violation, WritePart};
-use crate::lane::further::{HEAD, Part};
+use crate::lane::further::{HEAD, Part, Stream};
 use crate::lane::receive::BUDGET;
 use crate::lane::serving::{Served, ServedParts};
 use crate::lane::shared::{Cause, SCRATCH, Shared};
@@ -209,7 +209,9 @@ impl Lane {
         let mut total = 0;
         while total < BUDGET && self.phase == Phase::Open {
             let Some(stream) = self.stream(index) else { break };
-            let received = if stream.left > 0 {
+            let received = if stream.seal.is_some() {
+                self.receive_sealed_parts(s, core, index)
+            } else if stream.left > 0 {
                 self.receive_part_bytes(s, core, index)
             } else {
                 self.receive_part_head(s, index)
@@ -234,21 +236,18 @@ impl Lane {
     fn receive_part_head(&mut self, s: &mut Shared, index: usize) -> Result<usize, Errno> {
         let stream = self.stream(index).ok_or(Errno::PIPE)?;
         let socket = stream.socket.as_ref().ok_or(Errno::PIPE)?;
-        let header = stream.head.first_chunk().filter(|_| stream.head_len >= HEADER);
-        let header = header.map(|bytes| Header::parse(bytes, s.max_send_size)).transpose();
-        let header = header.map_err(|Violation| Errno::PROTO)?;
-        if header.is_some_and(|header| !matches!(header.kind, Kind::WritePart | Kind::AnswerPart)) {
-            return Err(Errno::PROTO);
-        }
-        // Each head is as long as the shortest at least.
-        let wanted = header.map_or(HEAD, |header| HEADER + header.needed());
+        let wanted = wanted_head(stream, s.max_send_size)?;
         let count = sys::receive(socket, &mut stream.head[stream.head_len..wanted])?;
         stream.head_len += count;
-        let Some(header) = stream.head.first_chunk().filter(|_| stream.head_len >= HEAD) else { return Ok(count) };
-        let header = Header::parse(header, s.max_send_size).map_err(|Violation| Errno::PROTO)?;
-        if !matches!(header.kind, Kind::WritePart | Kind::AnswerPart) {
-            return Err(Errno::PROTO);
-        }
+        self.on_part_head(s, index)?;
+        Ok(count)
+    }
+
+    /// More of the head of a part has come, maybe all of it.
+    pub(super) fn on_part_head(&mut self, s: &mut Shared, index: usize) -> Result<(), Errno> {
+        let stream = self.stream(index).ok_or(Errno::PIPE)?;
+        let Some(header) = stream.head.first_chunk().filter(|_| stream.head_len >= HEAD) else { return Ok(()) };
+        let header = part_header(header, s.max_send_size)?;
         if stream.head_len == HEADER + header.needed() {
             let head = stream.head;
             stream.head_len = 0;
@@ -259,7 +258,7 @@ impl Lane {
                 (stream.part, stream.sum) = (Some(part), Sum::of(&header, &mut fields));
             }
         }
-        Ok(count)
+        Ok(())
     }
 
     /// Reads bytes of a part into registered memory, or to nowhere.
@@ -289,6 +288,19 @@ impl Lane {
         }
         let stream = self.stream(index).ok_or(Errno::PIPE)?;
         let count = received.inspect_err(|_| stream.sum = sum.take())?;
+        self.on_part_bytes(s, core, index, (part, count, sum));
+        Ok(count)
+    }
+
+    /// Bytes of a part have come, and were stored.
+    pub(super) fn on_part_bytes(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        index: usize,
+        (part, count, sum): (Part, usize, Option<Sum>),
+    ) {
+        let Some(stream) = self.stream(index) else { return };
         stream.left -= count;
         (stream.part, stream.sum) = (Some(part.after(count)), sum);
         if stream.left == 0 && count > 0 {
@@ -296,6 +308,20 @@ impl Lane {
             stream.part = None;
             self.on_part_done(s, core, part, is_spoilt);
         }
-        Ok(count)
     }
+}
+
+/// Bytes of a part's head that are needed, as far as is known. `PROTO`: it is none.
+pub(super) fn wanted_head(stream: &Stream, max_send_size: u32) -> Result<usize, Errno> {
+    let header = stream.head.first_chunk().filter(|_| stream.head_len >= HEADER);
+    let header = header.map(|bytes| part_header(bytes, max_send_size)).transpose()?;
+    // Each head is as long as the shortest at least.
+    Ok(header.map_or(HEAD, |header| HEADER + header.needed()))
+}
+
+/// The header of a part. `PROTO`: it is that of another frame.
+fn part_header(bytes: &[u8; HEADER], max_send_size: u32) -> Result<Header, Errno> {
+    let header = Header::parse(bytes, max_send_size).map_err(|Violation| Errno::PROTO)?;
+    let is_part = matches!(header.kind, Kind::WritePart | Kind::AnswerPart);
+    if is_part { Ok(header) } else { Err(Errno::PROTO) }
 }

@@ -6,6 +6,7 @@ use crate::frame::{HELLO, Hello, MOST_STREAMS};
 use crate::lane::further::{Further, Stream, StreamPhase};
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
+use crate::seal::Asked;
 use crate::setup::{configure, open, own_hello, pause_after};
 use crate::sys;
 use cci_mem::cancellation::Uncancelled;
@@ -113,7 +114,7 @@ impl Lane {
     }
 
     /// Dialing a further stream has failed: it is dialed again after a while, some times.
-    fn on_stream_failed(&mut self, s: &mut Shared, index: usize, reason: &str) {
+    pub(super) fn on_stream_failed(&mut self, s: &mut Shared, index: usize, reason: &str) {
         self.drop_stream_socket(s, index);
         let now = s.now;
         let Some(stream) = self.stream(index) else { return };
@@ -130,22 +131,29 @@ impl Lane {
 
     /// Something has happened to a dial.
     fn on_stream_dialed(&mut self, s: &mut Shared, index: usize) {
-        let hello = own_hello(s, true, None);
+        let hello = Hello { sealed: self.is_sealed(), ..own_hello(s, true, None) };
         let offer = self.further.as_ref().map_or([0; 2], |further| further.offer);
         let hello = Hello { offer, stream: index as u64 + 1, ..hello };
+        let asked = hello.sealed.then(|| s.sealing.as_ref()?.ask(&hello.emit()).ok()).flatten();
+        if hello.sealed && asked.is_none() {
+            return self.on_stream_failed(s, index, "there is no memory for its keys");
+        }
         let now = s.now;
         let Some(stream) = self.stream(index) else { return };
         let Some(socket) = &stream.socket else { return };
+        let (seal, share) = asked.unzip();
+        stream.seal = seal.map(Box::new);
+        let said = [&hello.emit()[..], share.as_ref().map_or(&[], |share| &share[..])].concat();
         let outcome = match socket_error(socket) {
             Ok(Ok(())) => match getpeername(socket) {
                 Err(Errno::NOTCONN) => return,
                 Err(error) => Err(error),
-                Ok(_) => sys::send(socket, &hello.emit()),
+                Ok(_) => sys::send(socket, &said),
             },
             Ok(Err(error)) | Err(error) => Err(error),
         };
         match outcome {
-            Ok(HELLO) => {
+            Ok(count) if count == said.len() => {
                 stream.phase = StreamPhase::Greeting(now);
                 self.watch_stream(s, index);
             }
@@ -157,6 +165,9 @@ impl Lane {
     /// Reads the peer's HELLO.
     fn greet_stream(&mut self, s: &mut Shared, index: usize) {
         let Some(stream) = self.stream(index) else { return };
+        if stream.seal.is_some() && stream.head_len == HELLO {
+            return self.finish_stream(s, index);
+        }
         let Some(socket) = &stream.socket else { return };
         match sys::receive(socket, &mut stream.head[stream.head_len..HELLO]) {
             Ok(count @ 1..) => stream.head_len += count,
@@ -168,12 +179,18 @@ impl Lane {
             return;
         }
         let hello = stream.head.first_chunk().map(Hello::parse);
-        let is_right = |hello: &Hello| !hello.dialed && hello.refusal.is_none() && hello.stream == index as u64 + 1;
-        if hello.and_then(Result::ok).is_some_and(|hello| is_right(&hello)) {
+        let is_sealed = stream.seal.is_some();
+        let is_right = |hello: &Hello| {
+            let is_answer = !hello.dialed && hello.refusal.is_none() && hello.sealed == is_sealed;
+            is_answer && hello.stream == index as u64 + 1
+        };
+        if !hello.and_then(Result::ok).is_some_and(|hello| is_right(&hello)) {
+            self.on_stream_failed(s, index, "the peer has no room for it");
+        } else if is_sealed {
+            self.finish_stream(s, index);
+        } else {
             (stream.phase, stream.head_len) = (StreamPhase::Open, 0);
             self.activate(s);
-        } else {
-            self.on_stream_failed(s, index, "the peer has no room for it");
         }
     }
 
@@ -189,7 +206,10 @@ impl Lane {
         s.check_by(at);
     }
 
-    fn drop_stream_socket(&mut self, s: &Shared, index: usize) {
+    fn drop_stream_socket(&mut self, s: &mut Shared, index: usize) {
+        if let Some(seal) = self.stream(index).and_then(|stream| stream.seal.take()) {
+            s.end_seal(*seal);
+        }
         if let Some(socket) = self.stream(index).and_then(|stream| stream.socket.take()) {
             let _uncancelled = Uncancelled::new();
             let _ = s.set.unwatch(&socket);
@@ -198,7 +218,7 @@ impl Lane {
     }
 
     /// Closes all further streams.
-    pub(crate) fn drop_streams(&mut self, s: &Shared) {
+    pub(crate) fn drop_streams(&mut self, s: &mut Shared) {
         for index in 0..self.further.as_ref().map_or(0, |further| further.streams.len()) {
             self.drop_stream_socket(s, index);
         }
@@ -217,17 +237,30 @@ impl Lane {
     }
 
     /// Has a stream join that has shown the offer. Returns the socket if it must not.
-    fn add_stream(&mut self, s: &mut Shared, number: usize, socket: OwnedFd) -> Option<OwnedFd> {
-        let hello = Hello { stream: number as u64, ..own_hello(s, false, None) };
+    fn add_stream(&mut self, s: &mut Shared, number: usize, asked: Option<&Asked>, socket: OwnedFd) -> Option<OwnedFd> {
+        let hello = Hello { stream: number as u64, sealed: asked.is_some(), ..own_hello(s, false, None) };
         let Some(index) = number.checked_sub(1) else { return Some(socket) };
-        let key = self.stream_key(index);
+        let (key, peer, now) = (self.stream_key(index), self.peer.ip(), s.now);
+        let is_alike = self.is_sealed() == asked.is_some();
         let place = self.further.as_mut().and_then(|further| further.streams.get_mut(index));
-        let Some(place @ None) = place else { return Some(socket) };
+        let Some(place @ None) = place.filter(|_| is_alike) else { return Some(socket) };
+        let hello = hello.emit();
+        let (mut said, mut seal) = (hello.to_vec(), None);
+        if let Some(Asked { hello: theirs, share }) = asked {
+            let sealing = s.sealing.as_mut();
+            let answered = sealing.and_then(|sealing| sealing.answer((now, peer), (theirs, share), &hello).ok()?);
+            let Some((answer, keys)) = answered else { return Some(socket) };
+            (said, seal) = (answer.to_vec(), Some(keys));
+        }
         let is_watched = s.set.rewatch(&socket, key, EventFlags::IN).is_ok();
-        if !is_watched || sys::send(&socket, &hello.emit()) != Ok(HELLO) {
+        if !is_watched || sys::send(&socket, &said) != Ok(said.len()) {
+            if let Some(seal) = seal {
+                s.end_seal(seal);
+            }
             return Some(socket);
         }
-        *place = Some(Box::new(Stream::new(StreamPhase::Open, Some(socket))));
+        let seal = seal.map(Box::new);
+        *place = Some(Box::new(Stream { seal, ..Stream::new(StreamPhase::Open, Some(socket)) }));
         self.activate(s);
         None
     }
@@ -236,7 +269,7 @@ impl Lane {
 impl Tcp {
     /// Gives the stream of a lane that is none to the one that has made this offer.
     #[cold]
-    pub(crate) fn join_stream(&mut self, number: u32, offer: [u64; 2], stream: usize) {
+    pub(crate) fn join_stream(&mut self, number: u32, (offer, stream): ([u64; 2], usize), asked: Option<&Asked>) {
         let Some(mut joining) = self.remove_lane(number) else { return };
         self.forget_lane(number);
         let Some(socket) = joining.socket.take() else { return };
@@ -247,7 +280,7 @@ impl Tcp {
         };
         let found = self.lanes.iter().flatten().find(|lane| has_offered(lane)).map(|lane| lane.number);
         let refused = match found.and_then(|lane| self.lane(lane)) {
-            Some((lane, shared)) => lane.add_stream(shared, stream, socket),
+            Some((lane, shared)) => lane.add_stream(shared, stream, asked, socket),
             None => Some(socket),
         };
         if let Some(socket) = refused {

@@ -4,6 +4,7 @@
 mod collect;
 mod join;
 mod part;
+mod sealed;
 
 use crate::frame::MOST_STREAMS;
 use crate::lane::further::Stream;
@@ -34,7 +35,9 @@ impl Lane {
 
     /// Whether part of an operation has begun to leave on a further stream.
     pub(crate) fn has_unsent_parts(&self) -> bool {
-        self.further.as_ref().is_some_and(|further| further.open().any(|stream| stream.fragment.is_some()))
+        let has_unsent =
+            |stream: &Stream| stream.fragment.is_some() || stream.seal.as_ref().is_some_and(|seal| seal.has_unsent());
+        self.further.as_ref().is_some_and(|further| further.open().any(has_unsent))
     }
 
     /// Whether a further stream has room for what is to leave.
@@ -80,9 +83,6 @@ impl Lane {
 
     /// The streams of the lane, for a report. `wanted`: as many as the key says.
     pub(crate) fn streams_in_words(&self, wanted: u32) -> String {
-        if self.is_sealed() {
-            return format!("1 of {wanted} streams: a sealed lane has one");
-        }
         let Some(further) = &self.further else { return format!("1 of {wanted} streams: the peer takes one") };
         let (open, most) = (further.open().count() + 1, further.streams.len() + 1);
         let mut words = if open == most { format!("{open} streams") } else { format!("{open} of {most} streams") };

@@ -42,6 +42,12 @@ impl Lane {
         while self.phase == Phase::Open
             && let Some(stream) = self.stream(index).filter(|stream| stream.is_open() && !stream.is_blocked)
         {
+            if let (Some(socket), Some(seal)) = (&stream.socket, &mut stream.seal)
+                && let Err(error) = seal.push(s, socket)
+            {
+                self.on_stream_unsent(s, index, error);
+                continue;
+            }
             let (Some(socket), Some(fragment)) = (&stream.socket, &mut stream.fragment) else {
                 if parts == 0 {
                     return self.activate(s);
@@ -54,7 +60,11 @@ impl Lane {
                 continue;
             };
             let of = fragment.of;
-            match fragment.send(socket) {
+            let sent = match &mut stream.seal {
+                Some(seal) => fragment.send_sealed(s, seal, socket),
+                None => fragment.send(socket),
+            };
+            match sent {
                 Ok(true) => {
                     if let Some(fragment) = stream.fragment.take() {
                         s.reuse(fragment.copy);
@@ -63,15 +73,26 @@ impl Lane {
                         self.on_answer_part_left(s, number);
                     }
                 }
-                Ok(false) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    stream.is_blocked = true;
-                    self.watch_stream(s, index);
-                }
+                Ok(false) => {}
                 Err(Errno::FAULT) => self.on_unreadable(s, core, of, Failure::Copy),
-                Err(error) if sys::is_end_of_stream(error) => self.on_stream_ended(s, index),
-                Err(error) => self.end_refused(s, "sendmsg", error),
+                Err(error) => self.on_stream_unsent(s, index, error),
             }
+        }
+    }
+
+    /// A further stream takes no bytes now, or any more.
+    fn on_stream_unsent(&mut self, s: &mut Shared, index: usize, error: Errno) {
+        match error {
+            Errno::INTR => {}
+            Errno::AGAIN => {
+                if let Some(stream) = self.stream(index) {
+                    stream.is_blocked = true;
+                }
+                self.watch_stream(s, index);
+            }
+            Errno::KEYREJECTED => self.on_unsealed(s),
+            error if sys::is_end_of_stream(error) => self.on_stream_ended(s, index),
+            error => self.end_refused(s, "sendmsg", error),
         }
     }
 
