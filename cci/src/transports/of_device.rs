@@ -4,7 +4,7 @@ use super::{DRIVERS, RMA_RIGHTS, driver, inspect};
 use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use cci_proto::Status;
-use cci_transport::{Core, OpenError, Transport, TransportOptions};
+use cci_transport::{Arguments, Core, Driver, OpenError, Scope, Security, Transport, TransportOptions};
 use std::borrow::Cow;
 
 impl Device {
@@ -20,6 +20,36 @@ impl Device {
     #[must_use]
     pub fn uses_library(&self) -> bool {
         uses_library(self)
+    }
+
+    /// What protects the connections of its endpoints over a network, as a clause: "sealed by ...",
+    /// or "plain, since ...". It reads the file of the secret. It has no byte of the secret.
+    ///
+    /// # Errors
+    ///
+    /// No endpoint opens for the same reason: a secret is named and cannot be used, or the device
+    /// requires one and there is none.
+    ///
+    /// ```
+    /// let context = cci::Context::found()?;
+    /// for device in context.devices() {
+    ///     println!("{}: {}", device.name, device.protection()?);
+    /// }
+    /// # Ok::<(), cci::OpenError>(())
+    /// ```
+    pub fn protection(&self) -> Result<String, OpenError> {
+        let Some(own) = driver(&self.transport) else { return Ok("plain, since nothing can seal it".into()) };
+        if own.scope < Scope::Network {
+            return Ok("within this host, so that nothing of it crosses a network".into());
+        }
+        let keys = own_keys(self);
+        let ways = own.over.map(|over| (over.ways)(&keys, DRIVERS));
+        let seals = |way: &&str| driver(way).is_some_and(Driver::seals);
+        if !own.seals() || ways.is_some_and(|ways| !ways.iter().any(seals)) {
+            return Ok("plain, since nothing can seal it".into());
+        }
+        let all = if own.over.is_some() { keys.into_owned() } else { own.with_environment(&keys) };
+        Ok(Security::of(&Arguments::check(own, &all)?, None)?.to_string())
     }
 }
 
@@ -91,4 +121,30 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
         return Ok(Box::new(cci_transport::trace::Traced::new(transport, stamps.clone())));
     }
     Ok(transport)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Context;
+
+    #[test]
+    fn the_protection_of_a_device_is_that_of_its_keys() {
+        let context = Context::found().expect("devices");
+        let of = |transport: &str, keys: &[(&str, &str)]| {
+            let mut device =
+                context.devices().iter().find(|device| device.transport == transport).expect("one").clone();
+            device.arguments.extend(keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+            device.protection().map_err(|error| error.to_string())
+        };
+        let digits = "5f".repeat(32);
+        for transport in ["auto", "sock", "tcp"] {
+            let sealed = of(transport, &[("secret", &digits)]).expect("a good secret");
+            assert!(sealed.starts_with("sealed by AES-256-GCM") && !sealed.contains(&digits), "{transport}: {sealed}");
+            let plain = of(transport, &[("secret", &digits), ("security", "off")]).expect("none is needed");
+            assert!(plain.starts_with("plain, since the key security"), "{transport}: {plain}");
+            assert!(of(transport, &[("secret_file", "/nowhere")]).expect_err("no file").contains("/nowhere"));
+        }
+        assert!(of("sm", &[]).expect("none is needed").starts_with("within this host"));
+        assert!(of("auto", &[("ways", "sm")]).expect("none is needed").starts_with("plain, since nothing"));
+    }
 }

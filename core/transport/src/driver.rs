@@ -265,6 +265,12 @@ impl Check {
         }
     }
 
+    /// Whether nobody is to see a value.
+    #[must_use]
+    pub const fn is_secret(&self) -> bool {
+        matches!(self, Self::Secret(_))
+    }
+
     /// A value of the key as a message may show it.
     ///
     /// ```

@@ -1,7 +1,7 @@
 //! What a device asks of its connections over a network: the policy, the secret, and what is said
 //! of both (`docs/design/sealed.md`).
 
-use crate::{Arguments, Check, Key, OpenError};
+use crate::{Arguments, Check, Driver, Key, OpenError};
 use cci_proto::Status;
 use cci_seal::Psk;
 use cci_seal::secret::{Given, Origin, search};
@@ -130,6 +130,14 @@ impl Security {
     }
 }
 
+impl Driver {
+    /// Whether its connections can be sealed: it has the keys of [`Security`].
+    #[must_use]
+    pub fn seals(&self) -> bool {
+        self.key(Security::SECURITY.name).is_some()
+    }
+}
+
 /// A clause for `info`, `explain` and logs: "sealed by AES-256-GCM (AWS-LC) under the key
 /// secret_file (/run/secret)". It has no byte of the secret.
 impl fmt::Display for Security {
@@ -150,7 +158,6 @@ fn check_secret(digits: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Driver;
     use std::os::unix::fs::PermissionsExt;
 
     static DRIVER: Driver = Driver {

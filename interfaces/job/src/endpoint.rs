@@ -13,6 +13,8 @@ pub const URI: &str = "uri";
 /// The keys of a device that say what its peers prove, and who may reach it.
 const SECRET: &str = "secret";
 const LISTEN: &str = "listen";
+/// The key with which a device asks for less than that.
+const SECURITY: &str = "security";
 
 /// Those that say of which address an endpoint is, if a device has them.
 const PLACES: [&str; 3] = [LISTEN, "ip", "interface"];
@@ -53,9 +55,10 @@ impl Job {
     }
 
     /// Returns the device that endpoints of this rank are opened on: the default one of `context`.
-    /// Where the job has a secret and the device can check it, peers prove it; then endpoints of a
-    /// job on several hosts listen on the network, and otherwise on the loop-back interface, unless
-    /// the device or `CCI_LISTEN` states something else. For programs and interfaces that open and
+    /// Where the job has a secret and the device can check it, peers prove it, and connections over
+    /// a network are sealed with it unless the device has `security = off`. Then endpoints of a job
+    /// on several hosts listen on the network, and otherwise on the loop-back interface, unless the
+    /// device or `CCI_LISTEN` states something else. For programs and interfaces that open and
     /// announce an endpoint themselves.
     ///
     /// # Errors
@@ -114,15 +117,19 @@ fn keys(
 ) -> Vec<(String, String)> {
     let own =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let is_said = driver.with_environment(given).iter().any(|(key, _)| PLACES.contains(&key.as_str()));
-    let Some(secret) = secret.filter(|_| driver.key(SECRET).is_some()) else {
+    let given = driver.with_environment(given);
+    let is_said = given.iter().any(|(key, _)| PLACES.contains(&key.as_str()));
+    // A device over others has its peers prove the secret in clear too.
+    let is_lax = given.iter().any(|(key, value)| key == SECURITY && matches!(&**value, "off" | "prefer"));
+    let checks = driver.key(SECRET).is_some() && (driver.over.is_some() || !is_lax);
+    let Some(secret) = secret.filter(|_| checks) else {
         // Whoever reaches it may connect.
         let is_open = is_said || listen == Some("network");
         return if is_open { Vec::new() } else { own(driver.loopback) };
     };
     let digits: String = secret.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let mut keys: Vec<_> = own(&[(SECRET, &digits)]);
-    if is_spread && !is_said && listen.is_none() {
+    if is_spread && !is_said && listen.is_none() && driver.key(LISTEN).is_some() {
         keys.extend(own(&[(LISTEN, "network")]));
     }
     keys
@@ -163,7 +170,11 @@ mod tests {
         // Without, or on a device that checks none.
         assert_eq!(keys(auto, &[], None, None, true), pair("listen", "local"));
         assert_eq!(keys(auto, &[], Some("local"), None, true), pair("listen", "local"));
-        assert_eq!(keys(sock, &[], None, Some(&secret), true), pair("interface", "lo"));
+        assert_eq!(keys(sock, &[], None, Some(&secret), true), spread, "it is sealed");
+        for lax in ["off", "prefer"] {
+            assert_eq!(keys(sock, &pair("security", lax), None, Some(&secret), true), pair("interface", "lo"), "{lax}");
+            assert_eq!(keys(auto, &pair("security", lax), None, Some(&secret), true), spread, "{lax}: it is proven");
+        }
         assert_eq!(keys(sock, &[], None, None, true), pair("interface", "lo"));
         // Unless somebody says so.
         for driver in [auto, sock] {

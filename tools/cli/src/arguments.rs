@@ -150,6 +150,12 @@ pub(crate) enum Command {
     /// Join the job that this process belongs to, exchange, and show what a program would find out
     #[command(after_help = examples::JOB)]
     Job(crate::job::JobArguments),
+    /// Make the secret that programs on several hosts share, or show its label
+    ///
+    /// A secret is 64 hexadecimal digits in a file of one user. Every host whose programs connect
+    /// to each other needs the same.
+    #[command(after_help = examples::KEY)]
+    Key(crate::key::KeyArguments),
     /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait
     /// for
     #[command(after_help = examples::TOP)]

@@ -55,6 +55,13 @@ Examples:
   cci run -n 4 cci job
   mpiexec -n 4 cci job";
 
+pub(crate) const KEY: &str = "\
+Examples:
+  cci key new
+  cci key new /etc/store/secret
+  cci key show                          where a secret is found, and its label
+  cci key show --secret /etc/store/secret";
+
 pub(crate) const TOP: &str = "\
 Examples:
   cci top
@@ -85,7 +92,7 @@ mod tests {
 
     #[test]
     fn each_example_is_a_command_line() {
-        let all = [OF_ALL, INFO, EXPLAIN, DOCTOR, PERF, BENCH, MODEL, RUN, JOB, TOP, COMPLETION];
+        let all = [OF_ALL, INFO, EXPLAIN, DOCTOR, PERF, BENCH, MODEL, RUN, JOB, KEY, TOP, COMPLETION];
         for examples in all {
             let commands = commands(examples);
             assert_eq!(commands.len(), examples.lines().count() - 1, "{examples}");

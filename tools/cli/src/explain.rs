@@ -1,7 +1,7 @@
 //! `cci explain`: the way to an endpoint.
 
 use crate::arguments::ExplainArguments;
-use cci::{Connect, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure, Scope};
+use cci::{Connect, ConnectionReport, Context, Device, Driver, Endpoint, EndpointOptions, EventKind, Failure, Scope};
 use cci_perf::reach::{advice_on, no_transport_of};
 use cci_report::{UserError, while_doing};
 use std::io::Write as _;
@@ -74,7 +74,7 @@ fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {
     let rtt = report.rtt.map_or_else(|| "not measured".into(), |rtt| format!("{} ns", rtt.as_nanos()));
     format!(
         "{uri}\n  transport  {} (device {}: {})\n  messages   {}\n  RMA        {}\n  why        {}\n  peers      \
-         {}\n  MTU        {} bytes\n  window     {}\n  round trip {rtt}\n",
+         {}\n  security   {}\n  MTU        {} bytes\n  window     {}\n  round trip {rtt}\n",
         report.transport,
         device.name,
         device.reason,
@@ -82,18 +82,37 @@ fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {
         report.rma_path,
         report.why,
         peers(device, report),
+        security(device, report),
         report.mtu,
         report.window
     )
 }
 
+/// What protects the connection on its way, or why nothing needs to.
+fn security<'r>(device: &Device, report: &'r ConnectionReport) -> &'r str {
+    if !report.protection.is_empty() {
+        &report.protection
+    } else if taken(device, report).is_some_and(|driver| driver.scope < Scope::Network) {
+        "nothing crosses a network"
+    } else {
+        "plain, since nothing can seal it"
+    }
+}
+
+/// The transport of the connection. Over several ones the path begins with that which is taken.
+fn taken(device: &Device, report: &ConnectionReport) -> Option<&'static Driver> {
+    let way = report.path.split_once(": ").and_then(|(way, _)| cci::driver(way));
+    cci::driver(&device.transport).filter(|driver| driver.over.is_none()).or(way)
+}
+
 /// By what the endpoints of a connection know each other.
 fn peers(device: &Device, report: &ConnectionReport) -> &'static str {
     let driver = cci::driver(&device.transport);
-    // Over several transports the path begins with the one that is taken.
-    let way = report.path.split_once(": ").and_then(|(way, _)| cci::driver(way));
-    let taken = driver.filter(|driver| driver.over.is_none()).or(way);
-    if driver.is_some_and(|driver| device.arguments.iter().any(|(key, _)| key == "secret" && driver.key(key).is_some()))
+    let taken = taken(device, report);
+    if report.protection.starts_with("sealed") {
+        "have the same secret"
+    } else if driver
+        .is_some_and(|driver| device.arguments.iter().any(|(key, _)| key == "secret" && driver.key(key).is_some()))
     {
         "prove the secret of the device"
     } else if taken.is_some_and(|driver| driver.scope == Scope::Host) {
@@ -157,7 +176,13 @@ mod tests {
         };
         assert_eq!(of("auto", "sock: UDP over IPv4", false), "are not authenticated");
         assert_eq!(of("auto", "sock: UDP over IPv4", true), "prove the secret of the device");
-        assert_eq!(of("sock", "UDP over IPv4", true), "are not authenticated", "it has no such key");
+        assert_eq!(of("mx", "MX", true), "are not authenticated", "it has no such key");
+        let sealed = ConnectionReport { protection: "sealed by a cipher".into(), ..ConnectionReport::default() };
+        assert_eq!(peers(&device("sock", true), &sealed), "have the same secret");
+        assert_eq!(security(&device("sock", true), &sealed), "sealed by a cipher");
+        let plain = ConnectionReport::default();
+        assert_eq!(security(&device("sm", true), &plain), "nothing crosses a network");
+        assert!(security(&device("mx", true), &plain).starts_with("plain"));
         for (transport, path) in [("auto", "sm: a lane"), ("sm", "a lane")] {
             assert_eq!(of(transport, path, false), "are of this user, by the word of the system");
         }

@@ -1,7 +1,7 @@
 //! `cci info`: the devices of this host.
 
 use crate::arguments::InfoArguments;
-use cci::{Context, Device};
+use cci::{Context, Device, Scope};
 use cci_report::{UserError, while_doing};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ pub(crate) fn info(arguments: &InfoArguments) -> Result<(), UserError> {
     let text = if arguments.json {
         format!("{:#}\n", as_json(context.devices()))
     } else {
-        listing(context.devices()) + &environment()
+        listing(context.devices()) + &protection(context.devices()) + &environment()
     };
     std::io::stdout().write_all(text.as_bytes()).map_err(while_doing("cannot write the list"))
 }
@@ -45,6 +45,22 @@ fn listing(devices: &[Device]) -> String {
     text
 }
 
+/// What protects the connections of each device that reaches other hosts, and the cipher.
+fn protection(devices: &[Device]) -> String {
+    let mut text = String::new();
+    let reaches_others = |device: &&Device| {
+        device.up && cci::driver(&device.transport).is_some_and(|driver| driver.scope == Scope::Network)
+    };
+    for device in devices.iter().filter(reaches_others) {
+        let _ = match device.protection() {
+            Ok(clause) => writeln!(text, "Connections over {} are {clause}.", device.name),
+            Err(why) => writeln!(text, "No endpoint of {} opens: {why}.", device.name),
+        };
+    }
+    let _ = writeln!(text, "The cipher is {}.", cci_seal::cipher_name());
+    text
+}
+
 /// What of the environment decides which devices are shown.
 fn environment() -> String {
     let mut text = String::new();
@@ -56,14 +72,23 @@ fn environment() -> String {
     text
 }
 
+/// The value of a key, or how long it is where nobody is to see it.
+fn shown(device: &Device, key: &str, value: &str) -> String {
+    let key = cci::driver(&device.transport).and_then(|driver| driver.key(key));
+    key.filter(|key| key.check.is_secret()).map_or_else(|| value.to_owned(), |key| key.check.show(value))
+}
+
 fn as_json(devices: &[Device]) -> Value {
     let devices: Vec<_> = devices
         .iter()
         .map(|device| {
             let pci =
                 device.pci.map(|pci| json!({ "domain": pci.domain, "bus": pci.bus, "dev": pci.dev, "func": pci.func }));
-            let arguments: Vec<_> =
-                device.arguments.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
+            let arguments: Vec<_> = device
+                .arguments
+                .iter()
+                .map(|(key, value)| json!({ "key": key, "value": shown(device, key, value) }))
+                .collect();
             json!({
                 "name": device.name,
                 "transport": device.transport,
@@ -78,7 +103,7 @@ fn as_json(devices: &[Device]) -> Value {
             })
         })
         .collect();
-    json!({ "schema": "cci-info/1", "devices": devices })
+    json!({ "schema": "cci-info/1", "cipher": cci_seal::cipher_name(), "devices": devices })
 }
 
 #[cfg(test)]
@@ -92,7 +117,7 @@ mod tests {
             transport: "sock".into(),
             up: true,
             reason: "UDP sockets".into(),
-            arguments: vec![("mtu".into(), "1500".into())],
+            arguments: vec![("mtu".into(), "1500".into()), ("security".into(), "off".into())],
             max_send_size: 1344,
             rate: 0,
             pci: Some(Pci { domain: 0, bus: 0, dev: 3, func: 0 }),
@@ -132,6 +157,26 @@ mod tests {
 
     #[test]
     fn the_json_has_the_same_and_the_arguments() {
-        insta::assert_snapshot!(format!("{:#}", as_json(&devices())));
+        let mut json = as_json(&devices());
+        let cipher = json.as_object_mut().and_then(|json| json.remove("cipher")).expect("a cipher");
+        assert_eq!(cipher, cci_seal::cipher_name(), "which one depends on the build");
+        insta::assert_snapshot!(format!("{json:#}"));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let mut device = devices().remove(0);
+        device.arguments.push(("secret".into(), "5f".repeat(32)));
+        let text = as_json(&[device]).to_string();
+        assert!(text.contains("a secret of 64 characters") && !text.contains("5f5f"), "{text}");
+    }
+
+    #[test]
+    fn what_protects_a_device_is_named_with_the_cipher() {
+        let mut all = devices();
+        all[0].arguments.retain(|(key, _)| key != "mtu");
+        let text = protection(&all);
+        assert!(text.starts_with("Connections over eth0 are plain, since the key security"), "{text}");
+        assert!(text.ends_with(&format!("The cipher is {}.\n", cci_seal::cipher_name())) && !text.contains("sm0"));
     }
 }

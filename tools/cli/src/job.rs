@@ -43,20 +43,21 @@ pub(crate) fn job(arguments: &JobArguments) -> Result<(), UserError> {
     }
     let mut line = line(&job, &mut times);
     if arguments.rounds > 0 {
-        let all = ring(&job, arguments.rounds, arguments.limit)?;
+        let (all, protection) = ring(&job, arguments.rounds, arguments.limit)?;
         line = format!(
-            "{}; {} rounds, {:.3} ms each\n",
+            "{}; {} rounds, {:.3} ms each, {}\n",
             line.trim_end(),
             arguments.rounds,
-            all.as_secs_f64() * 1e3 / f64::from(arguments.rounds)
+            all.as_secs_f64() * 1e3 / f64::from(arguments.rounds),
+            if protection.is_empty() { "over no network" } else { &protection }
         );
     }
     std::io::stdout().write_all(line.as_bytes()).map_err(while_doing("cannot write the line"))
 }
 
 /// Sends messages round a ring of all ranks: a round ends at a rank when that of the one before has
-/// come. How long all rounds took.
-fn ring(job: &Job, rounds: u32, limit: Duration) -> Result<Duration, UserError> {
+/// come. How long all rounds took, and what protects the connection to the next rank.
+fn ring(job: &Job, rounds: u32, limit: Duration) -> Result<(Duration, String), UserError> {
     let failed = |what: &dyn std::fmt::Display| UserError(format!("the ring of ranks: {what}"));
     let context = Context::new().map_err(|error| failed(&error))?;
     let endpoint = job.open(&context, &EndpointOptions::new()).map_err(|error| failed(&error))?;
@@ -82,9 +83,11 @@ fn ring(job: &Job, rounds: u32, limit: Duration) -> Result<Duration, UserError> 
         }
     }
     let all = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+    let protection = to.map(|to| endpoint.report(to).map(|report| report.protection));
+    let protection = protection.transpose().map_err(|error| failed(&error))?.unwrap_or_default();
     // Nobody closes before all have got theirs.
     job.exchange(&[]).map_err(|error| failed(&error))?;
-    Ok(all)
+    Ok((all, protection))
 }
 
 fn line(job: &Job, times: &mut [Duration]) -> String {

@@ -13,6 +13,7 @@ mod examples;
 mod explain;
 mod info;
 mod job;
+mod key;
 mod model;
 mod perf;
 mod programs;
@@ -56,6 +57,7 @@ pub fn run() -> ExitCode {
             Err(why) => Err(why),
         },
         Command::Job(arguments) => job::job(arguments),
+        Command::Key(arguments) => key::key(arguments),
         Command::Model(arguments) => model::model(arguments),
         Command::Top(arguments) => top::top(arguments),
         Command::Bench(arguments) => bench::bench(arguments),

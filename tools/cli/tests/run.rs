@@ -257,6 +257,19 @@ fn the_secret_is_in_no_argument_and_no_environment() {
     );
 }
 
+/// Nobody asks for it: the secret of the job is enough.
+#[test]
+fn connections_of_a_job_over_a_network_are_sealed() {
+    for (ways, protection) in
+        [("sock", ", sealed by AES-256-GCM"), ("tcp", ", sealed by AES-256-GCM"), ("sm", ", over no network")]
+    {
+        let ended = output(run(&["-n", "2", env!("CARGO_BIN_EXE_cci"), "job", "--rounds", "2"]).env("CCI_CTP", ways));
+        assert!(ended.status.success(), "{ways}: {}", text(&ended.stderr));
+        let lines = lines(&ended.stdout);
+        assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(protection)), "{ways}: {lines:?}");
+    }
+}
+
 #[test]
 fn ranks_are_bound_to_processors_in_turn() {
     let script = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/$$/status";

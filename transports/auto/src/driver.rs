@@ -2,13 +2,14 @@
 
 use crate::auto::Auto;
 use crate::host::Place;
+use crate::protection::Protection;
 use crate::secret::Secret;
 use crate::uri::{LONGEST, Uri};
 use crate::way::{CONNECTS, MOST_WAYS, Way};
 use cci_proto::{Status, decimal};
 use cci_transport::{
     Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, NameCall, OpenError, Over,
-    Scope, Service, Transport, TransportOptions, random,
+    Scope, Security, Service, Transport, TransportOptions, random,
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,6 +28,8 @@ pub static DRIVER: Driver = Driver {
         LocalAddress::IP,
         Key { name: PORT, check: Check::Number(0, 65_535) },
         Key { name: "secret", check: Check::Secret(secret) },
+        Security::SECURITY,
+        Security::SECRET_FILE,
     ],
     loopback: &[("listen", "local")],
     discover: || vec![Discovered { name: "auto0".into(), arguments: Vec::new() }],
@@ -237,11 +240,13 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let listen = Listen::new(arguments, options.service)?;
     let system = |refused| OpenError::call("cannot open an auto endpoint", refused);
     let (mut ways, mut down) = (Vec::new(), absent(options.arguments, options.drivers));
-    let candidates = candidates(options.arguments, options.drivers);
+    let protection = Protection::of(&arguments)?;
+    let candidates = protection.offered(candidates(options.arguments, options.drivers), &mut down);
     let most = usize::from(core.way_count());
     for driver in candidates.iter().copied().take(most) {
         let before = ways.iter().rev().find_map(Way::address);
-        let own = with_address(keys_for(driver, &listen), driver, &listen, before);
+        let mut own = with_address(keys_for(driver, &listen), driver, &listen, before);
+        protection.extend(&mut own, driver);
         let service = listen.port.as_deref().filter(|_| driver.scope == Scope::Network);
         let open = |service: Option<&str>| open_way(core, (driver, &own, service), options, ways.len());
         // One port for all ways, where nobody has it: firewalls and people know one number.
@@ -274,7 +279,9 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
             let Way { driver, .. } = ways[at];
             let port = ways[at].address().filter(|_| takes_address(driver)).map(|at| at.port().to_string());
             let Some(port) = port.filter(|_| ways.len() < most) else { continue };
-            match open_way(core, (driver, &[("ip".to_owned(), ip.to_string())], Some(&port)), options, ways.len()) {
+            let mut own = vec![("ip".to_owned(), ip.to_string())];
+            protection.extend(&mut own, driver);
+            match open_way(core, (driver, &own, Some(&port)), options, ways.len()) {
                 Ok(transport) => ways.push(Way::new(driver, transport)),
                 Err(error) => down.push(format!("{} {ip}: {error}", driver.name)),
             }

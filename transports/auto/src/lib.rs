@@ -9,6 +9,7 @@
 //! poll        which way is polled when
 //! interval    how often the cold ways are looked at
 //! port        endpoints by host and port
+//! protection  which ways meet the security that is asked for
 //! handle      the OS handle
 //! call_set    what blocking calls sleep on
 //! accept      requests and accepts over all ways
@@ -43,6 +44,7 @@ mod known;
 mod memory;
 mod poll;
 mod port;
+mod protection;
 mod route;
 mod secret;
 mod transport;

@@ -40,6 +40,7 @@ pub static DRIVER: Driver = Driver {
         LocalAddress::LISTEN,
         Security::SECURITY,
         Security::SECRET_FILE,
+        Security::SECRET,
     ],
     loopback: &[("ip", "127.0.0.1")],
     discover: || vec![Discovered { name: "tcp0".into(), arguments: LocalAddress::found() }],

@@ -13,6 +13,7 @@ mod memory;
 mod network;
 mod processors;
 mod rights;
+mod secrets;
 
 use cci_report::{UserError, while_doing};
 use clap::Args;
@@ -52,6 +53,7 @@ fn examine(host: &Host) -> Vec<Finding> {
     all.extend(libraries::findings(host, std::env::var_os("LD_LIBRARY_PATH").as_deref()));
     all.extend(environment::findings(cci::unknown_variables()));
     all.extend(devices::findings());
+    all.extend(secrets::findings());
     all
 }
 

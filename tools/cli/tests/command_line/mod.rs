@@ -7,7 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 /// The command, without a configuration of the user's, and outside of any job.
 pub(crate) fn cci(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    for variable in ["CCI_CONFIG", "CCI_CTP", "CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN"] {
+    for variable in
+        ["CCI_CONFIG", "CCI_CTP", "CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN", "CCI_SECRET_FILE"]
+    {
         command.env_remove(variable);
     }
     command.args(arguments).stdin(Stdio::null());

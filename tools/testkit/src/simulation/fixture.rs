@@ -252,10 +252,10 @@ impl Fixture {
             // A sealer that refuses loses the frame.
             let Some(whole) = whole_frame(&frame, &self.buffer, &piece, &mut player.host) else { continue };
             let to = u32::from_be_bytes([frame.to.0[0], frame.to.0[1], frame.to.0[2], frame.to.0[3]]) - 1;
-            if let Some(filter) = &mut self.filter {
-                if !filter(&Sent { from, to, at: now, bytes: whole.clone() }) {
-                    continue;
-                }
+            if let Some(filter) = &mut self.filter
+                && !filter(&Sent { from, to, at: now, bytes: whole.clone() })
+            {
+                continue;
             }
             self.network.send(NodeIndex(from), NodeIndex(to), 0, &[&whole]);
         }

@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod conformance;
+mod sealed;
 mod secret;
 mod ways;

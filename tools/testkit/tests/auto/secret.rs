@@ -1,4 +1,5 @@
-//! Endpoints of `auto` that accept only peers which prove a secret.
+//! Endpoints of `auto` that accept only peers which prove a secret. Their connections are in clear;
+//! `sealed.rs` has those that are sealed.
 
 use cci::{Connect, Device, Endpoint, EndpointOptions, Event, Failure, OpenError, Snapshot};
 use cci_conformance::{LIMIT, device_of};
@@ -7,8 +8,8 @@ use std::time::Instant;
 
 fn with_secret(ways: &str, digit: Option<char>) -> Device {
     let secret = digit.map(|digit| digit.to_string().repeat(64)).unwrap_or_default();
-    let keys = [("ways", ways), ("secret", secret.as_str())];
-    device_of("auto", &keys[..if digit.is_some() { 2 } else { 1 }])
+    let keys = [("ways", ways), ("security", "off"), ("secret", secret.as_str())];
+    device_of("auto", &keys[..if digit.is_some() { 3 } else { 2 }])
 }
 
 fn open(device: &Device) -> Endpoint {

@@ -293,6 +293,11 @@ impl Transport for Tcp {
             report.path = format!("{}, {}", report.path, lane.streams_in_words(streams));
             report.is_opening = lane.is_opening();
         }
+        report.protection = if lane.is_sealed() {
+            format!("sealed by {}", cci_seal::cipher_name())
+        } else {
+            "plain, since this side or the peer has no secret".into()
+        };
         if lane.is_sealed() {
             report.path = format!("{}, sealed by {}", report.path, cci_seal::cipher_name());
             report.rma_path = "fragments of the stream, sealed from registered memory, opened, then copied".into();
