@@ -13,6 +13,8 @@ pub const URI: &str = "uri";
 /// The keys of a device that say what its peers prove, and who may reach it.
 const SECRET: &str = "secret";
 const LISTEN: &str = "listen";
+/// The key that names another secret, which then counts.
+const SECRET_FILE: &str = "secret_file";
 /// The key with which a device asks for less than that.
 const SECURITY: &str = "security";
 
@@ -128,7 +130,8 @@ fn keys(
         return if is_open { Vec::new() } else { own(driver.loopback) };
     };
     let digits: String = secret.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut keys: Vec<_> = own(&[(SECRET, &digits)]);
+    let has_file = given.iter().any(|(key, _)| key == SECRET_FILE);
+    let mut keys: Vec<_> = if has_file { Vec::new() } else { own(&[(SECRET, &digits)]) };
     if is_spread && !is_said && listen.is_none() && driver.key(LISTEN).is_some() {
         keys.extend(own(&[(LISTEN, "network")]));
     }
@@ -171,6 +174,8 @@ mod tests {
         assert_eq!(keys(auto, &[], None, None, true), pair("listen", "local"));
         assert_eq!(keys(auto, &[], Some("local"), None, true), pair("listen", "local"));
         assert_eq!(keys(sock, &[], None, Some(&secret), true), spread, "it is sealed");
+        let file = pair("secret_file", "/etc/secret");
+        assert_eq!(keys(auto, &file, None, Some(&secret), true), pair("listen", "network"), "one secret");
         for lax in ["off", "prefer"] {
             assert_eq!(keys(sock, &pair("security", lax), None, Some(&secret), true), pair("interface", "lo"), "{lax}");
             assert_eq!(keys(auto, &pair("security", lax), None, Some(&secret), true), spread, "{lax}: it is proven");
