@@ -3,6 +3,9 @@
 use crate::frame::Header;
 use cci_transport::Message;
 
+/// Bytes beyond those that memory is needed for: frames without a message that leave with one.
+const MORE: usize = 256;
+
 /// Bytes of whole frames, `at..end`. The memory behind them keeps what was there: it is filled with
 /// zeros once, not for each frame.
 #[derive(Default)]
@@ -63,7 +66,8 @@ impl Output {
         let start = self.end;
         self.end += len;
         if self.bytes.len() < self.end {
-            self.bytes.resize(self.end, 0);
+            // The next time, a frame of another kind may leave with as many bytes.
+            self.bytes.resize((self.end + MORE).next_power_of_two(), 0);
         }
         &mut self.bytes[start..self.end]
     }

@@ -32,8 +32,8 @@ impl Lane {
     }
 
     /// Reads sealed bytes behind those that were kept. Returns where they end, how many are new,
-    /// and whether the stream has no more. Whole records that a message without a slot has held back
-    /// come before anything new.
+    /// and whether the stream has no more. Whole records that a message without a slot has held
+    /// back come before anything new.
     fn fill(&mut self, cipher: &mut Pages) -> Result<(usize, usize, bool)> {
         let (Some(socket), Some(seal)) = (&self.socket, &self.seal) else { return Err(Errno::PIPE) };
         let kept = seal.kept();

@@ -177,8 +177,8 @@ impl Shared {
 
     /// Forgets the keys of a stream, which has ended.
     pub(crate) fn end_seal(&mut self, seal: &Sealed) {
-        if let Some(sealing) = &mut self.sealing {
-            sealing.end(seal);
+        if let (Some(sealing), Some(index)) = (&mut self.sealing, seal.index()) {
+            sealing.end(index);
         }
     }
 

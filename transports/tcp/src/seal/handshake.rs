@@ -3,7 +3,8 @@
 //! The prologue is the HELLO of the side that dials, and what the answer binds is the HELLO of the
 //! side that listens. So every field of both is authenticated before a frame leaves or is handled.
 
-use super::{Sealed, Sealing};
+use super::keys::Sealing;
+use super::record::Sealed;
 use crate::frame::HELLO;
 use cci_proto::Time;
 use cci_seal::Refused;
@@ -43,7 +44,7 @@ impl Sealing {
         let initiator = seal.initiator().ok_or(Refused::NoKey)?;
         let finished = initiator.finish(&[hello], answer, &mut []);
         self.forged += u64::from(matches!(finished, Err(Refused::Forged)));
-        self.enter(&finished?)
+        self.enter(&finished?).map(Sealed::new)
     }
 
     /// Answers a handshake by this HELLO. `None`: there were too many.
@@ -67,6 +68,6 @@ impl Sealing {
         let mut answer = [0; HELLO + SHARE];
         answer[..HELLO].copy_from_slice(own);
         answer[HELLO..].copy_from_slice(&message);
-        Ok(Some((answer, self.enter(&session)?)))
+        Ok(Some((answer, Sealed::new(self.enter(&session)?))))
     }
 }

@@ -8,7 +8,8 @@
 //! The number of a record is not sent: it is its place in the stream. It is the nonce, and it tells
 //! both sides when the key changes.
 
-use super::Sealing;
+use super::keys::Sealing;
+use super::sizes::{LEN, OVERHEAD, RECORD};
 use crate::sys;
 use cci_mem::source::Source;
 use cci_seal::noise::Initiator;
@@ -16,12 +17,6 @@ use cci_seal::{Phase, Refused, TAG};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-/// Bytes of text in a record, at most.
-pub(crate) const RECORD: usize = 64 << 10;
-/// Bytes of the length before a record.
-pub(super) const LEN: usize = 4;
-/// Bytes of a record besides its text.
-pub(super) const OVERHEAD: usize = LEN + TAG;
 /// Records of one key. GCM allows 2^23 (RFC 9001, 6.6).
 pub(crate) const OF_ONE_KEY: u64 = 1 << 22;
 
@@ -63,7 +58,7 @@ impl Sealed {
         self.initiator.is_none()
     }
 
-    pub(super) fn index(&self) -> Option<u32> {
+    pub(crate) fn index(&self) -> Option<u32> {
         self.is_open().then_some(self.index)
     }
 
