@@ -84,7 +84,7 @@ impl Shared {
     }
 
     /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
-    fn finish_driving(&self, mut state: Entered<'_, State>) {
+    pub(crate) fn finish_driving(&self, mut state: Entered<'_, State>) {
         let is_waiting = state.links.is_backlogged() || state.has_starved_queue();
         let is_left = !state.callbacks.ready.is_empty() || !state.links.to_self.is_empty() || is_waiting;
         self.tell(&mut state);

@@ -5,9 +5,9 @@ use crate::host::Host;
 use crate::mirror::{Groups, apply};
 use crate::options::Options;
 use crate::types::{Access, Kind, Reason};
-use crate::window::SequenceStatus;
+use crate::window::{SequenceStatus, Window};
 use crate::wire::{Answer, MOST_DATA, Message};
-use cci::{Endpoint, EndpointOptions, Event, Rights, RmaHandle, SharedMemory};
+use cci::{Endpoint, EndpointOptions, Event, Memory, Rights, RmaHandle, SharedMemory};
 use cci_conformance::{LIMIT, device_of, sm_device};
 use cci_peers::{Change, Deferred, Name, Peer, Peers, Table};
 use rustix::fd::OwnedFd;
@@ -139,6 +139,10 @@ fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
         vec![attach(1, bytes, true), Message::Trigger { token: 1 }.emit()],
         // Changed bytes behind the end of the segment.
         vec![connect.clone(), patch(1, 8)],
+        // A block that is none, and sums of other pages.
+        vec![connect.clone(), Message::Watch { token: 1, block: 1, sums: vec![7] }.emit()],
+        vec![connect.clone(), Message::Watch { token: 1, block: u32::MAX, sums: vec![7; 16] }.emit()],
+        vec![connect.clone(), Message::Watch { token: 1, block: 0, sums: vec![7; 2] }.emit()],
     ];
     // One more than there is room for.
     let flood = std::iter::repeat_n(Message::Data { token: 1, bytes: vec![1] }.emit(), MOST_DATA as usize + 1);
@@ -179,6 +183,10 @@ fn what_is_late_is_ignored() {
         Message::Taken { token: 9 },
         patch(9, 0),
         Message::Applied { token: 9, number: 1 },
+        Message::Watch { token: 9, block: 0, sums: vec![7] },
+        Message::Unwatch { token: 9, block: 0 },
+        Message::Changed { token: 9, number: 1, groups: Groups { first: 0, bytes: Vec::new() } },
+        Message::Watched { token: 9, block: 0 },
         Message::Answer { token: 9, answer: Answer::Refused(7) },
         Message::Answer { token: 9, answer: Answer::Interrupt },
         Message::Answer { token: 9, answer: Answer::Segment(handle, 64) },
@@ -225,11 +233,13 @@ fn an_answer_with_a_wrong_handle_is_an_error() {
     }
 }
 
-/// The memory of an owner refuses RMA writes. Their bytes, and the line that was to follow them as
-/// a message, are sent again as patches; the sequence says so, once.
-#[test]
-fn what_an_rma_cannot_write_is_sent_again() {
-    const SIZE: usize = 64 << 10;
+/// Runs a program on a window to a segment of a liar, whose memory has these rights and which is
+/// asked what it answers.
+fn store_to_liar<R: Send>(
+    rights: Rights,
+    program: impl FnOnce(&Window) -> R + Send,
+    answer: impl Fn(&Memory, &Message) -> Vec<Message>,
+) -> (R, Vec<u8>) {
     let device = device_of("sock", &[("ip", "127.0.0.1")]);
     let host = Host::open(&Options::new().device(device.clone())).expect("a host");
     let [id, ..] = numbers();
@@ -237,43 +247,105 @@ fn what_an_rma_cannot_write_is_sent_again() {
     let mut liar = Liar::over(&device, id);
     let (socket, introduction) = liar.claim(id ^ 1);
     let memory = Arc::new(SharedMemory::new(SIZE).expect("memory"));
-    let registered = liar.endpoint.register(Arc::clone(&memory), Rights::READ).expect("room");
+    let registered = liar.endpoint.register(Arc::clone(&memory), rights).expect("room");
     let handle = *registered.handle();
-    let statuses = std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         let storing = scope.spawn(|| {
             let far = host.connect(NODE, id ^ 1, Some(LIMIT)).expect("answered");
             let window = far.map(0..SIZE, Access::ReadWrite).expect("it may be read");
             assert_eq!(window.kind(), Kind::Mirror);
-            let sequence = window.sequence();
-            let store = |byte: u8| {
-                window.write(0, &vec![byte; SIZE]).expect("inside");
-                [(); 2].map(|()| sequence.check())
-            };
-            [1, 2, 3].map(store)
+            program(&window)
         });
         while !storing.is_finished() {
             let _ = claims::introduce(&socket, &introduction);
             liar.progress();
             for message in std::mem::take(&mut liar.heard) {
-                match message {
+                let answers = match &message {
                     Message::Connect { token, .. } => {
                         let answer = Answer::Segment(handle, SIZE as u64);
-                        liar.say(Message::Answer { token, answer }.emit());
+                        vec![Message::Answer { token: *token, answer }]
                     }
-                    Message::Patch { token, number, is_asking, groups } => {
-                        assert!(apply(&memory.memory(), groups.first, &groups.bytes));
-                        if is_asking {
-                            liar.say(Message::Applied { token, number }.emit());
-                        }
-                    }
-                    _ => {}
-                }
+                    message => answer(&memory.memory(), message),
+                };
+                answers.into_iter().for_each(|answer| liar.say(answer.emit()));
             }
         }
         storing.join().expect("no panic")
     });
+    (result, memory.to_vec(0, SIZE))
+}
+
+/// Bytes of a liar's segment.
+const SIZE: usize = 64 << 10;
+
+/// Stores patches, and confirms them.
+fn take_patch(memory: &Memory, message: &Message) -> Vec<Message> {
+    let Message::Patch { token, number, is_asking, groups } = message else { return Vec::new() };
+    assert!(apply(memory, groups.first, &groups.bytes));
+    is_asking.then_some(Message::Applied { token: *token, number: *number }).into_iter().collect()
+}
+
+/// The memory of an owner refuses RMA writes. Their bytes, and the line that was to follow them as
+/// a message, are sent again as patches; the sequence says so, once.
+#[test]
+fn what_an_rma_cannot_write_is_sent_again() {
+    let program = |window: &Window| {
+        let sequence = window.sequence();
+        let store = |byte: u8| {
+            window.write(0, &vec![byte; SIZE]).expect("inside");
+            [(); 2].map(|()| sequence.check())
+        };
+        [1, 2, 3].map(store)
+    };
+    let (statuses, stored) = store_to_liar(Rights::READ, program, |memory, message| match message {
+        Message::Watch { token, block, .. } => vec![Message::Watched { token: *token, block: *block }],
+        message => take_patch(memory, message),
+    });
     assert_eq!(statuses, [[SequenceStatus::Retriable, SequenceStatus::Ok]; 3]);
-    assert!(memory.to_vec(0, SIZE) == [3; SIZE]);
+    assert!(stored == [3; SIZE]);
+}
+
+/// An owner that never answers a WATCH has a first store wait for a while, and all arrives.
+#[test]
+fn a_first_store_goes_on_though_the_owner_never_answers() {
+    let program = |window: &Window| {
+        let (sequence, begun) = (window.sequence(), Instant::now());
+        window.store(8, 7_u64).expect("inside");
+        let waited = begun.elapsed();
+        while sequence.check() != SequenceStatus::Ok {
+            assert!(begun.elapsed() < LIMIT, "it was not sent");
+        }
+        waited
+    };
+    let (waited, stored) = store_to_liar(Rights::READ, program, take_patch);
+    assert!(waited < LIMIT / 2, "{waited:?}");
+    assert_eq!(stored[8..16], 7_u64.to_ne_bytes());
+}
+
+/// An owner that answers with what is none loses its link, and the store goes on.
+#[test]
+fn an_owner_that_answers_a_watch_wrongly_loses_its_link() {
+    let wrongs = [
+        // Outside, cut short, and what no owner sends.
+        Groups { first: 8192, bytes: [&[0, 0, 0, 0, 1, 0, 0, 0][..], &[7; 8]].concat() },
+        Groups { first: 0, bytes: vec![0; 3] },
+        Groups { first: 0, bytes: vec![0, 0, 0, 0, 1, 0, 2, 0] },
+    ];
+    for wrong in wrongs {
+        let program = |window: &Window| {
+            window.store(8, 7_u64).expect("inside");
+            let (sequence, begun) = (window.sequence(), Instant::now());
+            while sequence.check() != SequenceStatus::NotRetriable {
+                assert!(begun.elapsed() < LIMIT, "the link does not end");
+            }
+        };
+        store_to_liar(Rights::READ, program, |memory, message| match message {
+            Message::Watch { token, .. } => {
+                vec![Message::Changed { token: *token, number: 0, groups: wrong.clone() }]
+            }
+            message => take_patch(memory, message),
+        });
+    }
 }
 
 /// Who claims a name, and leads nowhere or says nonsense, is refused.

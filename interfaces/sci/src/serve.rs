@@ -2,7 +2,7 @@
 
 use crate::errors::Error;
 use crate::mapped::Mapped;
-use crate::mirror::apply;
+use crate::mirror::apply_watched;
 use crate::notices::{Notices, Source};
 use crate::objects::{Attachment, Remote, Target};
 use crate::operation::Operation;
@@ -119,6 +119,10 @@ impl State {
                     self.on_applied(from, token, number);
                 }
             }
+            Message::Watch { token, block, sums } => self.on_watch(endpoint, (from, token), block, sums),
+            Message::Unwatch { token, block } => self.on_unwatch((from, token), block),
+            Message::Changed { token, number, groups } => self.on_changed(endpoint, (from, token), number, &groups),
+            Message::Watched { token, block } => self.on_watched(endpoint, (from, token), block),
             Message::Join { token, group, len, memory, is_answer, is_published } => {
                 self.on_join(endpoint, (from, token), (group, len, memory), (is_answer, is_published));
             }
@@ -254,14 +258,11 @@ impl State {
     fn on_patch(&mut self, endpoint: &Endpoint, key: Key, patch: &Patch<'_>) {
         // One that was withdrawn has no connections any more.
         let is_applied = match self.connectors.get(&key) {
-            Some(target @ (Target::Segment(..) | Target::Released(_))) => {
-                let segment = match target {
-                    Target::Segment(id, _) => self.segments.get(id),
-                    Target::Released(life) => self.released.get(life),
-                    Target::Interrupt(_) | Target::Member(_) => None,
-                };
-                let Some(memory) = segment.and_then(|segment| segment.mapped.memory()) else { return };
-                apply(&memory, patch.first, patch.groups)
+            Some(Target::Segment(..) | Target::Released(_)) => {
+                let Some(memory) = self.memory_of(key) else { return };
+                let shadow = self.shadows.entry(key).or_default();
+                shadow.applied = patch.number;
+                apply_watched(&memory, shadow, patch.first, patch.groups)
             }
             Some(Target::Member(id)) => self.on_cast(*id, patch),
             Some(Target::Interrupt(_)) | None => return,

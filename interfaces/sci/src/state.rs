@@ -6,7 +6,7 @@ use crate::callbacks::Callbacks;
 use crate::device_memory::DeviceMemory;
 use crate::errors::Error;
 use crate::links::{Links, MOST_WAITING, put};
-use crate::mirror::Mirrors;
+use crate::mirror::{Mirrors, Shadow};
 use crate::notices::{Source, retire};
 use crate::objects::{Attachment, OwnInterrupt, OwnSegment, Pending, Remote, Request, Target};
 use crate::operation::{PROBE, context};
@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) connecting: BTreeMap<u64, Pending>,
     pub(crate) claims: BTreeMap<u64, OwnedFd>,
     pub(crate) mirrors: Mirrors,
+    /// What mirrors of peers have of segments of this host.
+    pub(crate) shadows: BTreeMap<Key, Shadow>,
     pub(crate) callbacks: Callbacks,
     pub(crate) waits: Waits,
     pub(crate) is_closed: bool,
@@ -74,6 +76,7 @@ impl State {
             connecting: BTreeMap::new(),
             claims: BTreeMap::new(),
             mirrors: Mirrors::default(),
+            shadows: BTreeMap::new(),
             callbacks: Callbacks::default(),
             waits: Waits::default(),
             is_closed: false,
@@ -116,6 +119,10 @@ impl State {
     /// Sends a message over the link that is up; without a link nobody needs it any more.
     pub(crate) fn send(&mut self, endpoint: &Endpoint, partner: Partner, message: Message) {
         let Some(peer) = partner else { return self.links.to_self.push_back(message) };
+        // By these its program learns of what this one has stored.
+        if matches!(message, Message::Trigger { .. } | Message::Data { .. } | Message::Patch { .. }) {
+            self.tell_changes(endpoint, peer);
+        }
         if let Some(connection) = self.links.peers.connection(peer) {
             self.transmit(endpoint, peer, connection, message);
         }
@@ -226,6 +233,7 @@ impl State {
 
     /// A connection of a peer ends.
     pub(crate) fn forget_connector(&mut self, endpoint: &Endpoint, key: Key, reason: Reason) {
+        self.shadows.remove(&key);
         match self.connectors.remove(&key) {
             Some(Target::Segment(id, node)) => {
                 if let Some(segment) = self.segments.get_mut(&id) {
@@ -262,6 +270,7 @@ impl State {
     fn end_connectors(&mut self, endpoint: &Endpoint, keys: BTreeSet<Key>) {
         for key in keys {
             self.connectors.remove(&key);
+            self.shadows.remove(&key);
             let notice = Message::Notice { token: key.1, reason: Reason::Lost as u32 };
             self.send(endpoint, key.0, notice);
         }
@@ -298,6 +307,7 @@ impl State {
         self.interrupts.values_mut().for_each(|of| retire(retired, &mut of.notices));
         self.queues.values_mut().for_each(|of| retire(retired, &mut of.notices));
         self.segments.clear();
+        self.shadows.clear();
         self.groups.clear();
         self.remotes.clear();
         self.interrupts.clear();

@@ -115,7 +115,7 @@ impl State {
         let starved = self.queues.iter().filter(|(_, queue)| queue.is_starved());
         let tokens: Vec<_> = starved.map(|(token, _)| *token).collect();
         tokens.into_iter().for_each(|token| self.advance(endpoint, token));
-        self.advance_refreshes(endpoint) & !self.has_starved_queue()
+        self.advance_refreshes(endpoint) & self.answer_watches(endpoint) & !self.has_starved_queue()
     }
 
     /// A link is no more: transfers that have begun report their own ends. A queue that is posted

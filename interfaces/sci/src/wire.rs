@@ -14,6 +14,9 @@ const WITH_BYTES: u8 = 1;
 /// The kind of a PATCH. Flag: it is to be confirmed.
 const PATCH: u8 = 9;
 const IS_ASKING: u8 = 1;
+/// The kind of a WATCH. Flag: the owner watches the block no more.
+const WATCH: u8 = 12;
+const IS_END: u8 = 1;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +71,29 @@ pub(crate) enum Message {
         is_answer: bool,
         is_published: bool,
     },
+    /// A mirror asks what a block has that differs from these sums of its pages, and what the
+    /// program of the owner changes from then on.
+    Watch {
+        token: u64,
+        block: u32,
+        sums: Vec<u64>,
+    },
+    /// Nothing is stored to a block any more.
+    Unwatch {
+        token: u64,
+        block: u32,
+    },
+    /// Words of a segment that are not what its mirror has, behind the patch of this number.
+    Changed {
+        token: u64,
+        number: u32,
+        groups: Groups,
+    },
+    /// The owner has sent what differs in a block.
+    Watched {
+        token: u64,
+        block: u32,
+    },
 }
 
 /// What an owner answers.
@@ -115,6 +141,10 @@ impl Message {
             }
             _ => [[0; 8]; 2],
         };
+        let of_watch: Vec<u8> = match self {
+            Self::Watch { sums, .. } => sums.iter().flat_map(|sum| sum.to_le_bytes()).collect(),
+            _ => Vec::new(),
+        };
         let (kind, flags, word, token, long, rest): (u8, u8, u32, u64, u64, &[u8]) = match self {
             Self::Connect { token, segment, node } => (1, 0, *segment, *token, u64::from(*node), &[]),
             Self::Attach { token, interrupt, has_bytes } => {
@@ -135,6 +165,10 @@ impl Message {
             }
             Self::Applied { token, number } => (10, 0, *number, *token, 0, &[]),
             Self::Join { token, group, len, .. } => (11, 0, *group, *token, *len, of_join.as_flattened()),
+            Self::Watch { token, block, .. } => (WATCH, 0, *block, *token, 0, &of_watch),
+            Self::Unwatch { token, block } => (WATCH, IS_END, *block, *token, 0, &[]),
+            Self::Changed { token, number, groups } => (13, 0, *number, *token, groups.first, &groups.bytes),
+            Self::Watched { token, block } => (14, 0, *block, *token, 0, &[]),
         };
         let mut message = Vec::with_capacity(HEADER + rest.len());
         message.extend([kind, flags, 0, 0]);
@@ -150,7 +184,7 @@ impl Message {
         let (header, rest) = message.split_at_checked(HEADER)?;
         let (word, token, long) = numbers(header)?;
         let flags = header[1];
-        if header[2..4] != [0, 0] || (flags != 0 && !matches!(header[0], 2 | 9)) || flags > WITH_BYTES {
+        if header[2..4] != [0, 0] || (flags != 0 && !matches!(header[0], 2 | PATCH | WATCH)) || flags > WITH_BYTES {
             return None;
         }
         let is_plain = rest.is_empty() && long == 0;
@@ -179,6 +213,14 @@ impl Message {
                 let (is_answer, is_published) = (flags & 1 != 0, flags & 2 != 0);
                 Self::Join { token, group: word, len: long, memory, is_answer, is_published }
             }
+            WATCH if is_plain && flags == IS_END => Self::Unwatch { token, block: word },
+            WATCH if long == 0 && flags == 0 => {
+                let (sums, left) = rest.as_chunks();
+                let sums: Vec<_> = sums.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
+                return (left.is_empty() && !sums.is_empty()).then_some(Self::Watch { token, block: word, sums });
+            }
+            13 => Self::Changed { token, number: word, groups: Groups { first: long, bytes: rest.to_vec() } },
+            14 if is_plain => Self::Watched { token, block: word },
             _ => return None,
         })
     }
@@ -214,6 +256,10 @@ mod tests {
             Message::Applied { token, number: 7 },
             Message::Join { token, group: 7, len: 4096, memory: u64::MAX, is_answer: false, is_published: true },
             Message::Join { token, group: 0, len: 0, memory: 1, is_answer: true, is_published: false },
+            Message::Watch { token, block: 3, sums: vec![7, u64::MAX] },
+            Message::Unwatch { token, block: u32::MAX },
+            Message::Changed { token, number: 7, groups: Groups { first: 1 << 40, bytes: vec![1; 24] } },
+            Message::Watched { token, block: 3 },
         ]
     }
 
@@ -230,7 +276,12 @@ mod tests {
             let bytes = message.emit();
             for len in 0..bytes.len() {
                 let cut = Message::parse(&bytes[..len]);
-                let is_shorter = matches!(message, Message::Data { .. } | Message::Patch { .. }) && len >= HEADER;
+                let is_shorter = match message {
+                    Message::Data { .. } | Message::Patch { .. } | Message::Changed { .. } => len >= HEADER,
+                    // One sum fewer.
+                    Message::Watch { .. } => len == HEADER + 8,
+                    _ => false,
+                };
                 assert_eq!(cut.is_some(), is_shorter, "{message:?} cut to {len}");
             }
             let with = |at: usize, value: u8| {
@@ -238,8 +289,8 @@ mod tests {
                 wrong[at] = value;
                 Message::parse(&wrong)
             };
-            assert_eq!([with(0, 0), with(0, 12), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
-            if !matches!(message, Message::Data { .. } | Message::Patch { .. }) {
+            assert_eq!([with(0, 0), with(0, 15), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
+            if !matches!(message, Message::Data { .. } | Message::Patch { .. } | Message::Changed { .. }) {
                 assert_eq!(Message::parse(&[&bytes[..], &[0]].concat()), None, "{message:?} and a byte");
             }
         }

@@ -92,7 +92,7 @@ impl State {
     }
 
     /// Reads some blocks from the memory of the group on this host.
-    pub(super) fn read_commons(&mut self, id: u32, twin: &mut Twin) {
+    pub(super) fn read_commons(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin) {
         let memory = self.groups.get(&id).map(|group| group.commons.memory());
         for _ in 0..BUDGET {
             let Some(block) = twin.next_read() else { return };
@@ -101,7 +101,7 @@ impl State {
             let is_read = memory.as_ref().is_some_and(|memory| memory.copy_out(offset as u64, &mut bytes));
             let transfer =
                 Transfer { token: twin.mirror.token, is_read: true, staged: 0, offset, len, last: Vec::new() };
-            self.note_read(twin, &transfer, is_read.then_some(bytes));
+            self.note_read(endpoint, twin, &transfer, is_read.then_some(bytes));
         }
         self.go_on_later();
     }

@@ -4,8 +4,14 @@ use crate::{Host, LocalSegment, Nodes, Options, RemoteSegment};
 
 /// A host with a segment of 4 KiB, and another one that is connected to it by a network.
 pub(crate) fn connected() -> (Host, LocalSegment, Host, RemoteSegment) {
+    connected_with(Options::new())
+}
+
+/// The same of hosts with these options.
+pub(crate) fn connected_with(options: Options) -> (Host, LocalSegment, Host, RemoteSegment) {
     let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
-    let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
+    let options = options.nodes(Nodes::new()).device(device);
+    let open = || Host::open(&options).expect("a host");
     let (owner, other) = (open(), open());
     let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
     segment.prepare().and_then(|()| segment.publish()).expect("room");

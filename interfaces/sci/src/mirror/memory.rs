@@ -1,7 +1,7 @@
 //! The memory of a mirror, as windows have it.
 
 use crate::mirror::sys::Region;
-use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
+use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes that are protected and compared as one.
 pub(crate) const BLOCK: usize = 64 << 10;
@@ -41,6 +41,8 @@ pub(crate) struct Mirror {
     blocks: Vec<AtomicU32>,
     /// Writes that have failed.
     failures: AtomicU64,
+    /// Whether first stores wait for the owner.
+    is_waiting: AtomicBool,
 }
 
 impl Mirror {
@@ -50,7 +52,8 @@ impl Mirror {
             return None;
         }
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| AtomicU32::new(Block::Absent as u32)).collect();
-        Some(Self { region: Region::new(len)?, len, token, blocks, failures: AtomicU64::new(0) })
+        let (failures, is_waiting) = (AtomicU64::new(0), AtomicBool::new(false));
+        Some(Self { region: Region::new(len)?, len, token, blocks, failures, is_waiting })
     }
 
     /// Where a block begins, and how many bytes of the segment it has.
@@ -71,6 +74,17 @@ impl Mirror {
     pub(crate) fn set_block(&self, block: usize, state: Block) {
         // As in `block`.
         self.blocks[block].store(state as u32, Ordering::Relaxed);
+    }
+
+    /// Whether first stores wait for the owner.
+    pub(super) fn is_waiting(&self) -> bool {
+        // Publishes nothing.
+        self.is_waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_waiting(&self, is_waiting: bool) {
+        // As in `is_waiting`.
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
     pub(crate) fn failures(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use crate::mirror::changes::{Change, Found, compare};
 use crate::mirror::memory::{BLOCK, Block};
-use crate::mirror::patch::emit;
+use crate::mirror::patch::emit_behind;
 use crate::mirror::state::{Pass, SHORT, Transfer, Twin};
 use crate::mirror::sys::bytes;
 use crate::mirror::words::{WORD, Words, mask_before};
@@ -12,14 +12,13 @@ use crate::wire::{HEADER, Message};
 use cci::{Connection, Endpoint, Rma, RmaError};
 use cci_peers::Peer;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Blocks that are compared before others may have the lock.
 pub(super) const BUDGET: u32 = 16;
 /// Bytes of the groups of a patch, at most.
 pub(crate) const MOST_BYTES: usize = 8192;
-/// Patches that were not confirmed from which on one asks for it.
-const MANY: usize = 32;
 
 /// How far a pass has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +36,8 @@ impl Twin {
         self.passes += 1;
         self.next = begun + self.pause;
         let (is_comparing, rest) = (false, self.loaded.end);
-        let (last, waiting) = (Vec::new(), VecDeque::new());
-        self.pass = Some(Pass { begun, is_comparing, rest, last, waiting, is_asking });
+        let (last, runs, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
+        self.pass = Some(Pass { begun, is_comparing, rest, last, runs, waiting, is_asking });
     }
 
     pub(super) fn is_compared(&self, block: usize) -> bool {
@@ -156,7 +155,8 @@ impl State {
                 return Step::More;
             }
             let staged = self.mirrors.staging.as_ref().and_then(|staging| staging.find());
-            let Some(staged) = staged.filter(|_| !self.links.is_backed_up(link.0)) else { return Step::Waits };
+            let has_room = !self.links.is_backed_up(link.0) && !twin.patches.are_many();
+            let Some(staged) = staged.filter(|_| has_room) else { return Step::Waits };
             (pass.rest, budget) = (block, budget - 1);
             // Kept, because its pages would be made anew for each block.
             let mut found = std::mem::take(&mut twin.found);
@@ -168,6 +168,10 @@ impl State {
                 return Step::Waits;
             }
         }
+        // What the program has stored to its own segments before the last line goes before it.
+        if !pass.waiting.is_empty() {
+            self.tell_changes(endpoint, link.0);
+        }
         if self.links.is_backed_up(link.0) || !self.write_last(endpoint, link.1, twin, pass) {
             return Step::Waits;
         }
@@ -175,8 +179,8 @@ impl State {
             if twin.writes > 0 {
                 return Step::Waits;
             }
-            let last = std::mem::take(&mut pass.last);
-            self.send_patches(endpoint, link.1, twin, (&last, pass.is_asking));
+            let (last, runs) = (std::mem::take(&mut pass.last), std::mem::take(&mut pass.runs));
+            self.send_patches(endpoint, link.1, twin, (&runs, &last, pass.is_asking));
         }
         Step::Ended
     }
@@ -215,7 +219,7 @@ impl State {
         let words = &twin.words;
         let word = |place: u64| words[place as usize];
         // An RMA could overtake a patch that was not confirmed.
-        let (runs, others) = found.plan(twin.patches.places.iter().map(|(_, places)| places), word);
+        let (runs, others) = found.plan(twin.patches.places(), word);
         for places in runs {
             let words = &words[places.start as usize..places.end as usize];
             let offset = places.start as usize * WORD;
@@ -233,9 +237,10 @@ impl State {
             staging.begin(transfer.staged);
             self.mirrors.transfers.insert(operation, transfer);
             pass.waiting.push_back(operation);
+            pass.runs.push(places);
             twin.writes += 1;
         }
-        self.send_patches(endpoint, connection, twin, (&others, false));
+        self.send_patches(endpoint, connection, twin, (&[], &others, false));
     }
 
     /// Begins writes, but for the last one. False: there is no room for all.
@@ -253,22 +258,23 @@ impl State {
     fn write_last(&mut self, endpoint: &Endpoint, connection: Connection, twin: &mut Twin, pass: &mut Pass) -> bool {
         let Some(operation) = pass.waiting.front() else { return true };
         let Some(most) = connection.max_send_size() else { return true };
-        let mut parts = emit(&pass.last, (most as usize).saturating_sub(HEADER));
+        let mut parts = emit_behind(&pass.runs, &pass.last, (most as usize).saturating_sub(HEADER));
         // More than one do not follow by themselves: they are sent once the write has ended.
-        let Some((groups, end)) = parts.pop().filter(|_| parts.is_empty()) else {
+        let Some((groups, places)) = parts.pop().filter(|_| parts.is_empty()) else {
             return self.write(endpoint, connection, twin, (pass, None));
         };
         if let Some(transfer) = self.mirrors.transfers.get_mut(operation) {
             transfer.last = pass.last.iter().map(|change| (change.place, change.mask)).collect();
         }
-        let places = groups.first..end;
-        let (token, number, is_asking) = (twin.mirror.token, (twin.patches.sent + 1) as u32, pass.is_asking);
-        let message = Message::Patch { token, number, is_asking, groups }.emit();
+        let is_asking = pass.is_asking || twin.patches.are_unasked();
+        let (token, number) = (twin.mirror.token, (twin.patches.sent + 1) as u32);
+        let message = Message::Patch { token, number, is_asking, groups: groups.clone() }.emit();
         if !self.write(endpoint, connection, twin, (pass, Some(&message))) {
             return false;
         }
         pass.last.clear();
-        twin.patches.note(places, is_asking);
+        pass.runs.clear();
+        twin.patches.note(places, groups, is_asking);
         true
     }
 
@@ -306,22 +312,21 @@ impl State {
         true
     }
 
-    /// Sends changes in rising order, in order.
-    /// With `is_asking` the owner confirms the last one.
+    /// Sends changes in rising order, in order, behind runs that RMAs have written. With
+    /// `is_asking` the owner confirms the last one.
     fn send_patches(
         &mut self,
         endpoint: &Endpoint,
         connection: Connection,
         twin: &mut Twin,
-        (changes, is_asking): (&[Change], bool),
+        (runs, changes, is_asking): (&[Range<u64>], &[Change], bool),
     ) {
         let Some(most) = connection.max_send_size() else { return };
         let room = (most as usize).saturating_sub(HEADER).min(MOST_BYTES);
-        let mut parts = emit(changes, room).into_iter().peekable();
-        while let Some((groups, end)) = parts.next() {
-            let is_asking =
-                is_asking && parts.peek().is_none() || twin.patches.sent + 1 - twin.patches.asked >= MANY as u64;
-            twin.patches.note(groups.first..end, is_asking);
+        let mut parts = emit_behind(runs, changes, room).into_iter().peekable();
+        while let Some((groups, places)) = parts.next() {
+            let is_asking = is_asking && parts.peek().is_none() || twin.patches.are_unasked();
+            twin.patches.note(places, groups.clone(), is_asking);
             self.send_patch(endpoint, twin, groups, is_asking);
         }
     }
@@ -348,10 +353,7 @@ impl State {
     /// The owner has confirmed a patch.
     pub(crate) fn on_applied(&mut self, from: crate::partner::Partner, token: u64, number: u32) {
         let Some(twin) = self.mirrors.all.get_mut(&token).filter(|twin| twin.partner == from) else { return };
-        let before = u64::from((twin.patches.sent as u32).wrapping_sub(number));
-        twin.patches.confirmed = twin.patches.confirmed.max(twin.patches.sent.saturating_sub(before));
-        let confirmed = twin.patches.confirmed;
-        twin.patches.places.retain(|(number, _)| *number > confirmed);
+        twin.patches.confirm(number);
         self.mirrors.ended += 1;
         self.waits.has_changed = true;
     }

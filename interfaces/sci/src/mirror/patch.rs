@@ -2,13 +2,19 @@
 //! (`docs/design/sci-mirror.md`, Messages).
 
 use crate::mirror::changes::Change;
-use crate::mirror::words::{WORD, mask_before, merge};
+use crate::mirror::shadow::Shadow;
+use crate::mirror::words::{WORD, mask_before, mask_of, merge, whole_mask};
 use cci::Memory;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes before the words of a group.
 const HEAD: usize = 8;
 /// Words of a group up to which they are stored one by one, in order.
 const FEW: usize = 8;
+/// What a group has in place of words: masks before them, or that an RMA has written them.
+const MASKED: u16 = 1;
+const BY_RMA: u16 = 2;
 
 /// Groups of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +24,15 @@ pub(crate) struct Groups {
     pub(crate) bytes: Vec<u8>,
 }
 
+fn emit_head(bytes: &mut Vec<u8>, place: u32, count: u16, kind: u16) {
+    bytes.extend(place.to_le_bytes());
+    bytes.extend(count.to_le_bytes());
+    bytes.extend(kind.to_le_bytes());
+}
+
 fn emit_group(bytes: &mut Vec<u8>, place: u32, changes: &[Change]) {
     let is_masked = changes.iter().any(|change| change.mask != u8::MAX);
-    bytes.extend(place.to_le_bytes());
-    bytes.extend((changes.len() as u16).to_le_bytes());
-    bytes.extend(u16::from(is_masked).to_le_bytes());
+    emit_head(bytes, place, changes.len() as u16, if is_masked { MASKED } else { 0 });
     if is_masked {
         bytes.extend(changes.iter().map(|change| change.mask));
         bytes.resize(bytes.len().next_multiple_of(WORD), 0);
@@ -47,15 +57,32 @@ fn group(changes: &[Change]) -> usize {
 }
 
 /// Writes changes in rising order into messages of at most `room` bytes each, which is enough for
-/// one word; with the place behind the last word of each.
-pub(crate) fn emit(changes: &[Change], room: usize) -> Vec<(Groups, u64)> {
+/// one word; with the places from the first word to the last one of each.
+pub(crate) fn emit(changes: &[Change], room: usize) -> Vec<(Groups, Range<u64>)> {
+    emit_behind(&[], changes, room)
+}
+
+/// As [`emit`], behind the runs of words that RMAs have written. Each run lies in one block.
+pub(super) fn emit_behind(runs: &[Range<u64>], changes: &[Change], room: usize) -> Vec<(Groups, Range<u64>)> {
     // With a byte for each mask, and their padding.
     let most = |left: usize| left.saturating_sub(HEAD + WORD) / (WORD + 1);
-    let mut all: Vec<(Groups, u64)> = Vec::new();
+    let begins = runs.iter().map(|run| run.start).chain(changes.first().map(|change| change.place));
+    let first = begins.min().unwrap_or(0);
+    let mut all: Vec<(Groups, Range<u64>)> = Vec::new();
+    for run in runs {
+        let has_room = all.last().is_some_and(|(groups, _)| groups.bytes.len() + HEAD <= room);
+        if !has_room {
+            all.push((Groups { first, bytes: Vec::new() }, 0..0));
+        }
+        let place = u32::try_from(run.start - first).ok().zip(all.last_mut());
+        if let Some((place, (groups, _))) = place {
+            emit_head(&mut groups.bytes, place, (run.end - run.start) as u16, BY_RMA);
+        }
+    }
     let mut rest = changes;
     while let Some(begin) = rest.first() {
         let run = group(rest);
-        let fits = |(groups, _): &(Groups, u64)| {
+        let fits = |(groups, _): &(Groups, Range<u64>)| {
             let place = u32::try_from(begin.place - groups.first).ok()?;
             let count = most(room.saturating_sub(groups.bytes.len()));
             (count > 0).then_some((place, count))
@@ -63,14 +90,15 @@ pub(crate) fn emit(changes: &[Change], room: usize) -> Vec<(Groups, u64)> {
         let (place, count) = match all.last().and_then(fits) {
             Some(found) => found,
             None => {
-                all.push((Groups { first: begin.place, bytes: Vec::new() }, 0));
+                all.push((Groups { first: begin.place, bytes: Vec::new() }, 0..0));
                 (0, most(room).max(1))
             }
         };
         let count = count.min(run).min(u16::MAX.into());
-        if let Some((groups, end)) = all.last_mut() {
+        if let Some((groups, places)) = all.last_mut() {
             emit_group(&mut groups.bytes, place, &rest[..count]);
-            *end = begin.place + count as u64;
+            let from = if places.is_empty() { begin.place } else { places.start };
+            *places = from..begin.place + count as u64;
         }
         rest = &rest[count..];
     }
@@ -79,7 +107,9 @@ pub(crate) fn emit(changes: &[Change], room: usize) -> Vec<(Groups, u64)> {
 
 struct Group<'a> {
     place: u64,
+    count: usize,
     masks: Option<&'a [u8]>,
+    /// None of what an RMA has written.
     words: &'a [u8],
 }
 
@@ -88,48 +118,80 @@ fn split(first: u64, bytes: &[u8]) -> Option<(Group<'_>, &[u8])> {
     let (head, rest) = bytes.split_at_checked(HEAD)?;
     let place = first.checked_add(u32::from_le_bytes(head[..4].try_into().ok()?).into())?;
     let count = usize::from(u16::from_le_bytes([head[4], head[5]]));
-    let (masks, rest) = match (head[6], head[7]) {
-        (0, 0) => (None, rest),
-        (1, 0) => {
+    let (masks, rest) = match u16::from_le_bytes([head[6], head[7]]) {
+        0 => (None, rest),
+        MASKED => {
             let (masks, rest) = rest.split_at_checked(count.next_multiple_of(WORD))?;
             (Some(&masks[..count]), rest)
         }
+        BY_RMA => return Some((Group { place, count, masks: None, words: &[] }, rest)),
         _ => return None,
     };
     let (words, rest) = rest.split_at_checked(count * WORD)?;
-    Some((Group { place, masks, words }, rest))
+    Some((Group { place, count, masks, words }, rest))
+}
+
+/// The groups of a message one by one; `None` behind what is malformed.
+fn split_all(first: u64, groups: &[u8]) -> impl Iterator<Item = Option<Group<'_>>> {
+    let mut rest = groups;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let parsed = split(first, rest);
+        rest = parsed.as_ref().map_or(&[][..], |(_, rest)| rest);
+        Some(parsed.map(|(group, _)| group))
+    })
 }
 
 impl Group<'_> {
     /// Whether its bytes lie inside of a segment.
     fn fits(&self, len: usize) -> bool {
-        let count = self.words.len() / WORD;
+        let count = self.count;
         let Some(begin) = usize::try_from(self.place).ok().and_then(|place| place.checked_mul(WORD)) else {
             return false;
         };
-        let Some(end) = begin.checked_add(self.words.len()) else { return false };
+        let Some(end) = begin.checked_add(count * WORD) else { return false };
         // Only the last word can reach over the end.
         count > 0 && (end <= len || self.mask(count - 1) & !mask_before(end - WORD, len) == 0 && end - WORD < len)
+    }
+
+    fn is_by_rma(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    fn changes(&self) -> impl Iterator<Item = Change> {
+        let words = self.words.as_chunks().0.iter().enumerate();
+        words.map(|(at, word)| Change {
+            place: self.place + at as u64,
+            mask: self.mask(at),
+            value: u64::from_ne_bytes(*word),
+        })
     }
 
     fn mask(&self, at: usize) -> u8 {
         self.masks.map_or(u8::MAX, |masks| masks[at])
     }
 
-    fn apply(&self, memory: &Memory) {
-        let begin = self.place as usize * WORD;
+    fn apply(&self, memory: &Memory, shadow: &mut Shadow) {
+        let begin = self.place * WORD as u64;
+        if self.is_by_rma() {
+            return shadow.reload(memory, self.place..self.place + self.count as u64);
+        }
         if self.masks.is_none() && self.words.len() > FEW * WORD {
             // Inside: all groups were looked at.
-            let _ = memory.copy_in(begin as u64, self.words);
-            return;
+            let _ = memory.copy_in(begin, self.words);
+            return self.changes().for_each(|change| shadow.note(change));
         }
-        for (at, word) in self.words.chunks_exact(WORD).enumerate() {
-            let (offset, mask) = (begin + at * WORD, self.mask(at));
-            let bytes: [u8; WORD] = word.try_into().unwrap_or_default();
-            let value = u64::from_ne_bytes(bytes);
-            if memory.update(offset as u64, WORD, |old| Some(merge(old, value, mask))).is_none() {
-                apply_tail(memory, offset, (bytes, mask));
+        for change in self.changes() {
+            let Change { place, mask, value } = change;
+            let known = shadow.word(place);
+            let update =
+                |old: u64| Some(merge(old, value, whole_mask(mask, known.map_or(0, |known| mask_of(old ^ known)))));
+            if memory.update(place * WORD as u64, WORD, update).is_none() {
+                apply_tail(memory, place as usize * WORD, (value.to_ne_bytes(), mask));
             }
+            shadow.note(change);
         }
     }
 }
@@ -150,25 +212,40 @@ fn apply_tail(memory: &Memory, offset: usize, (bytes, mask): ([u8; WORD], u8)) {
     }
 }
 
-/// Stores the words of groups, whose places count from `first`. False: they are malformed, or lie
-/// outside, and nothing is stored.
-pub(crate) fn apply(memory: &Memory, first: u64, groups: &[u8]) -> bool {
-    let all = || {
-        let mut rest = groups;
-        std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
-            }
-            let parsed = split(first, rest);
-            rest = parsed.as_ref().map_or(&[][..], |(_, rest)| rest);
-            Some(parsed.map(|(group, _)| group))
-        })
-    };
-    if !all().all(|group| group.is_some_and(|group| group.fits(memory.len() as usize))) {
+/// Stores the words of groups, whose places count from `first`, and has a shadow know it. False:
+/// they are malformed, or lie outside, and nothing is stored.
+pub(crate) fn apply_watched(memory: &Memory, shadow: &mut Shadow, first: u64, groups: &[u8]) -> bool {
+    if !split_all(first, groups).all(|group| group.is_some_and(|group| group.fits(memory.len() as usize))) {
         return false;
     }
-    all().flatten().for_each(|group| group.apply(memory));
+    split_all(first, groups).flatten().for_each(|group| group.apply(memory, shadow));
     true
+}
+
+/// As [`apply_watched`], of memory that nobody watches.
+pub(crate) fn apply(memory: &Memory, first: u64, groups: &[u8]) -> bool {
+    apply_watched(memory, &mut Shadow::default(), first, groups)
+}
+
+/// The words of groups for a segment of so many bytes. `None`: they are malformed, lie outside, or
+/// have no words.
+pub(super) fn changes_of(groups: &Groups, len: usize) -> Option<Vec<Change>> {
+    let mut changes = Vec::new();
+    for group in split_all(groups.first, &groups.bytes) {
+        let group = group.filter(|group| group.fits(len) && !group.is_by_rma())?;
+        changes.extend(group.changes());
+    }
+    Some(changes)
+}
+
+/// Adds which bytes of a range of words groups have.
+pub(super) fn add_masks(groups: &Groups, range: &Range<u64>, masks: &mut BTreeMap<u64, u8>) {
+    for group in split_all(groups.first, &groups.bytes).flatten() {
+        let (begin, end) = (group.place.max(range.start), (group.place + group.count as u64).min(range.end));
+        for place in begin..end {
+            *masks.entry(place).or_default() |= group.mask((place - group.place) as usize);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -224,9 +301,55 @@ mod tests {
     fn changes_far_apart_have_messages_of_their_own() {
         let changes = [0, 1 << 40].map(|place| Change { place, mask: 1, value: 0 });
         assert_eq!(
-            emit(&changes, 1000).iter().map(|(groups, end)| (groups.first, *end)).collect::<Vec<_>>(),
+            emit(&changes, 1000).iter().map(|(groups, places)| (groups.first, places.end)).collect::<Vec<_>>(),
             [(0, 1), (1 << 40, (1 << 40) + 1)]
         );
+    }
+
+    /// They come before the words of the last line: what the owner stores behind those is its own.
+    #[test]
+    fn runs_that_rmas_have_written_are_named_before_the_words() {
+        let segment = memory(4096, 3);
+        let mut shadow = Shadow::default();
+        let known = crate::mirror::shadow::sums_of(&[0; 512]);
+        assert!(shadow.watch(&segment.memory(), 0, &known, true).is_some());
+        segment.write(0, &[5; 2048]);
+        let last = Change { place: 300, mask: u8::MAX, value: 7 };
+        for room in [24, 1000] {
+            let all = emit_behind(&[0..100, 100..256], &[last], room);
+            assert_eq!(all.len(), if room == 24 { 2 } else { 1 });
+            assert!(changes_of(&all[0].0, 4096).is_none(), "an owner sends none");
+            assert_eq!(all.last().map(|(_, places)| places.clone()), Some(300..301));
+            for (groups, _) in &all {
+                assert!(apply_watched(&segment.memory(), &mut shadow, groups.first, &groups.bytes));
+                assert!(!apply(&memory(1000, 0).memory(), groups.first, &groups.bytes), "outside");
+            }
+            assert!(shadow.take_changes(&segment.memory()).is_empty(), "the mirror has stored all of it");
+        }
+        let mut masks = BTreeMap::new();
+        add_masks(&emit_behind(&[0..50, 50..100], &[last], 1000)[0].0, &(99..400), &mut masks);
+        assert_eq!(masks.into_iter().collect::<Vec<_>>(), [(99, u8::MAX), (300, u8::MAX)]);
+    }
+
+    /// The owner has changed the word since: of a store that changes one of those bytes all arrive.
+    #[test]
+    fn a_store_that_the_owner_has_come_between_arrives_whole() {
+        let segment = memory(4096, 0);
+        let mut shadow = Shadow::default();
+        let known = crate::mirror::shadow::sums_of(&[0; 512]);
+        assert_eq!(shadow.watch(&segment.memory(), 0, &known, true), Some(Vec::new()));
+        let store = |shadow: &mut Shadow, value: u64, mask: u8| {
+            let groups = emit(&[Change { place: 1, mask, value: value.to_le() }], 1000).remove(0).0;
+            assert!(apply_watched(&segment.memory(), shadow, groups.first, &groups.bytes));
+        };
+        store(&mut shadow, 0x154, 0b11);
+        segment.write(8, &[0; 4]);
+        store(&mut shadow, 0x1aa, 0b1);
+        assert_eq!(segment.to_vec(8, 8), 0x1aa_u64.to_le_bytes());
+        // Other bytes of the word are another program's.
+        segment.write(13, &[9]);
+        store(&mut shadow, 0x1bb, 0b1);
+        assert_eq!(segment.to_vec(8, 8), [0xbb, 1, 0, 0, 0, 9, 0, 0]);
     }
 
     #[test]

@@ -1,10 +1,21 @@
 //! Patches that an owner was sent, and those that it has confirmed.
 
-use std::collections::VecDeque;
+use crate::mirror::patch::{Groups, add_masks};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Patches that were not confirmed and are told apart.
-const MOST_PLACES: usize = 64;
+/// Patches that are not confirmed from which on a pass waits.
+const MOST: usize = 64;
+/// The next one asks for it that is so many behind the last one that did.
+const MANY: u64 = 32;
+
+/// A patch that was not confirmed.
+struct Unconfirmed {
+    number: u64,
+    /// The words that it changes; it also has what RMAs before it have written.
+    places: Range<u64>,
+    groups: Groups,
+}
 
 /// The patches of a mirror.
 #[derive(Default)]
@@ -13,24 +24,45 @@ pub(crate) struct Patches {
     pub(super) sent: u64,
     pub(super) asked: u64,
     pub(super) confirmed: u64,
-    /// The words of each patch that was not confirmed.
-    pub(super) places: VecDeque<(u64, Range<u64>)>,
+    unconfirmed: VecDeque<Unconfirmed>,
 }
 
 impl Patches {
     /// A patch is sent.
-    pub(super) fn note(&mut self, range: Range<u64>, is_asking: bool) {
+    pub(super) fn note(&mut self, places: Range<u64>, groups: Groups, is_asking: bool) {
         self.sent += 1;
         if is_asking {
             self.asked = self.sent;
         }
-        if self.places.len() >= MOST_PLACES {
-            let all =
-                |from: Range<u64>, (_, other): &(u64, Range<u64>)| from.start.min(other.start)..from.end.max(other.end);
-            let hull = self.places.iter().fold(range, all);
-            self.places.clear();
-            return self.places.push_back((self.sent, hull));
+        self.unconfirmed.push_back(Unconfirmed { number: self.sent, places, groups });
+    }
+
+    /// Whether the next one is to be confirmed.
+    pub(super) fn are_unasked(&self) -> bool {
+        self.sent + 1 - self.asked >= MANY
+    }
+
+    /// Whether the owner is to confirm some before more are sent.
+    pub(super) fn are_many(&self) -> bool {
+        self.unconfirmed.len() >= MOST
+    }
+
+    /// The words of each that was not confirmed.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Range<u64>> + Clone {
+        self.unconfirmed.iter().map(|patch| &patch.places)
+    }
+
+    /// Adds which bytes of a range of words are on their way.
+    pub(super) fn add_masks(&self, range: &Range<u64>, masks: &mut BTreeMap<u64, u8>) {
+        self.unconfirmed.iter().for_each(|patch| add_masks(&patch.groups, range, masks));
+    }
+
+    /// The owner has applied all up to a number.
+    pub(super) fn confirm(&mut self, number: u32) {
+        let before = u64::from((self.sent as u32).wrapping_sub(number));
+        self.confirmed = self.confirmed.max(self.sent.saturating_sub(before));
+        while self.unconfirmed.front().is_some_and(|patch| patch.number <= self.confirmed) {
+            self.unconfirmed.pop_front();
         }
-        self.places.push_back((self.sent, range));
     }
 }

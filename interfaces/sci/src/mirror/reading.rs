@@ -1,7 +1,8 @@
-//! Reads of mirrors that have begun, and interrupts that wait for them.
+//! Reads of mirrors that have begun, interrupts that wait for them, and blocks that are watched.
 
+use crate::mirror::changes::Change;
 use crate::wire::Message;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -36,4 +37,14 @@ pub(crate) struct Reading {
     /// RMAs that have not ended.
     pub(super) open: u32,
     pub(super) has_failed: bool,
+}
+
+/// A block that the owner was asked to watch.
+pub(crate) struct Watching {
+    pub(super) since: Instant,
+    pub(super) is_answered: bool,
+    /// A read of the mirror waits for the answer.
+    pub(super) is_read: bool,
+    /// What has come while a first store waits: it goes on once all is there.
+    pub(super) changes: BTreeMap<u64, Change>,
 }

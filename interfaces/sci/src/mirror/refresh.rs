@@ -137,14 +137,15 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use crate::Access;
-    use crate::mirror::fixture::connected;
+    use crate::mirror::fixture::{connected, connected_with};
+    use crate::{Access, Options};
     use cci_conformance::LIMIT;
 
     /// Its interrupt came, and then it did not answer any more.
     #[test]
     fn an_interrupt_of_an_owner_that_does_not_answer_is_reported() {
-        let (owner, _segment, other, far) = connected();
+        // A store under the lock of its host waits for nobody.
+        let (owner, _segment, other, far) = connected_with(Options::new().protect(false));
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
         let bell = other.interrupt(None).expect("free");
         let ring = owner.connect_interrupt(other.node(), bell.number(), Some(LIMIT)).expect("there");

@@ -4,7 +4,7 @@ use crate::errors::Error;
 use crate::mirror::changes::{Change, Found};
 use crate::mirror::memory::{BLOCK, Mirror};
 use crate::mirror::patches::Patches;
-use crate::mirror::reading::{Reading, Refresh};
+use crate::mirror::reading::{Reading, Refresh, Watching};
 use crate::mirror::reread::Reread;
 use crate::mirror::staging::Staging;
 use crate::mirror::sys::words;
@@ -42,6 +42,8 @@ pub(crate) struct Pass {
     pub(super) rest: usize,
     /// Of the last changed line.
     pub(super) last: Vec<Change>,
+    /// Words that its RMAs write. The last line names them.
+    pub(super) runs: Vec<Range<u64>>,
     /// Writes that have not begun. The last one stays here until all is compared.
     pub(super) waiting: VecDeque<u64>,
     /// The owner is asked to confirm the last line.
@@ -64,6 +66,8 @@ pub(crate) struct Twin {
     pub(super) changed: Vec<Instant>,
     /// Blocks that were protected since they were compared.
     pub(super) unsure: BTreeSet<usize>,
+    /// Blocks that the owner was asked to watch.
+    pub(super) watching: BTreeMap<usize, Watching>,
     /// Bytes of words of which a write has failed.
     pub(super) failed: BTreeMap<u64, u8>,
     /// Writes that have not ended.
@@ -128,6 +132,7 @@ impl Mirrors {
             self.thread = Some(start(Arc::clone(&watch)).map_err(|_| Error::NoSpace)?);
             self.watch = Some(watch);
         }
+        mirror.set_waiting(partner.is_some());
         if let Some(watch) = &self.watch {
             watch.enter(&mirror);
         }
@@ -138,6 +143,7 @@ impl Mirrors {
             loaded: 0..0,
             changed: vec![now; len.div_ceil(BLOCK)],
             unsure: BTreeSet::new(),
+            watching: BTreeMap::new(),
             failed: BTreeMap::new(),
             writes: 0,
             mirror: Arc::clone(&mirror),

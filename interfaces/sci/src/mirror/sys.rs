@@ -7,7 +7,7 @@ use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Updater, ioctl, opcode};
-use rustix::mm::{MapFlags, ProtFlags, UserfaultfdFlags, mmap_anonymous, munmap, userfaultfd};
+use rustix::mm::{Advice, MapFlags, ProtFlags, UserfaultfdFlags, madvise, mmap_anonymous, munmap, userfaultfd};
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 
@@ -68,6 +68,12 @@ impl Region {
         self.word(place).load(Ordering::Acquire)
     }
 
+    /// Stores a word.
+    pub(crate) fn set(&self, place: usize, word: u64) {
+        // As in `replace`.
+        self.word(place).store(word, Ordering::Release);
+    }
+
     /// Replaces a word, unless the program has stored to it.
     pub(crate) fn replace(&self, place: usize, old: u64, new: u64) -> bool {
         // Publishes what the owner has stored, as its word does.
@@ -99,6 +105,22 @@ pub(crate) fn bytes(words: &[u64]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
+/// The same, to be written.
+pub(crate) fn bytes_mut(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: as in `bytes`; any bytes are words.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+/// Words of a segment of this host, which others store to. `None`: they lie outside, or are not
+/// aligned.
+pub(crate) fn words_of(memory: &Memory, offset: u64, count: usize) -> Option<&[AtomicU64]> {
+    let span = memory.span(offset, count.checked_mul(WORD)?)?;
+    let at = std::ptr::with_exposed_provenance::<AtomicU64>(span.start());
+    // SAFETY: inside of the memory, which is mapped as long as its name, and aligned; all who use
+    // these bytes know that they change.
+    span.start().is_multiple_of(WORD).then(|| unsafe { std::slice::from_raw_parts(at, count) })
+}
+
 /// The structures of the kernel's interface.
 #[repr(C)]
 struct Api {
@@ -127,16 +149,28 @@ struct Protect {
     mode: u64,
 }
 
+#[repr(C)]
+struct Copy {
+    to: u64,
+    from: u64,
+    len: u64,
+    mode: u64,
+    copied: i64,
+}
+
 const GROUP: u8 = 0xaa;
 const API: Opcode = opcode::read_write::<Api>(GROUP, 0x3f);
 const REGISTER: Opcode = opcode::read_write::<Register>(GROUP, 0);
 const UNREGISTER: Opcode = opcode::read::<Range>(GROUP, 1);
+const COPY: Opcode = opcode::read_write::<Copy>(GROUP, 3);
 const PROTECT: Opcode = opcode::read_write::<Protect>(GROUP, 6);
 /// The version of the interface, the feature of write-protection, its mode, and the mode of a call.
 const VERSION: u64 = 0xaa;
 const HAS_PROTECTION: u64 = 1;
+const OF_MISSING: u64 = 1;
 const OF_WRITES: u64 = 2;
 const WITH_PROTECTION: u64 = 1;
+const COPY_PROTECTED: u64 = 2;
 /// Bytes of a message, the kind of a fault, and where its address lies.
 const MESSAGE: usize = 32;
 const IS_FAULT: u8 = 0x12;
@@ -163,7 +197,8 @@ impl Faults {
 
     fn call<const CODE: Opcode, T>(&self, value: &mut T) -> Result<(), Errno> {
         // SAFETY: each code stands with its structure in this file; the ranges are those of
-        // mirrors, whose bytes the calls leave as they are.
+        // mirrors. The calls leave their bytes as they are, but for a copy into a page that is
+        // missing.
         unsafe { ioctl(&self.0, Updater::<CODE, T>::new(value)) }
     }
 
@@ -180,6 +215,34 @@ impl Faults {
         let mut range = Range { start: region.start as u64, len: region.len as u64 };
         let ended = self.call::<UNREGISTER, _>(&mut range);
         debug_assert_eq!(ended, Ok(()));
+    }
+
+    /// Also has accesses to a page wait that is just replaced. All pages are there. False: the
+    /// system refuses.
+    pub(crate) fn register_pages(&self, region: &Region, (offset, len): (usize, usize)) -> bool {
+        let range = Range { start: (region.start + offset) as u64, len: len.min(region.len - offset) as u64 };
+        self.call::<REGISTER, _>(&mut Register { range, mode: OF_MISSING | OF_WRITES, calls: 0 }).is_ok()
+    }
+
+    /// Replaces a page that is protected, as it is afterwards, by these words: no store comes in
+    /// between. False: it cannot, and the page has zeroes.
+    pub(crate) fn replace_page(&self, region: &Region, offset: usize, words: &[u64]) -> bool {
+        assert!(offset + size_of_val(words) <= region.len, "outside of the mirror");
+        let to = std::ptr::with_exposed_provenance_mut(region.start + offset);
+        // SAFETY: a page of the region, whose bytes nobody refers to but as atomics. Who uses it
+        // meanwhile waits until it is there again.
+        if unsafe { madvise(to, size_of_val(words), Advice::LinuxDontNeed) }.is_err() {
+            return false;
+        }
+        let (to, from) = ((region.start + offset) as u64, words.as_ptr().expose_provenance() as u64);
+        loop {
+            let len = size_of_val(words) as u64;
+            match self.call::<COPY, _>(&mut Copy { to, from, len, mode: COPY_PROTECTED, copied: 0 }) {
+                Ok(()) => return true,
+                Err(Errno::AGAIN) => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     /// Protects pages of a region against stores, or lets stores through again and wakes who waits.

@@ -19,6 +19,9 @@ const QUIET: Duration = Duration::from_millis(1);
 /// The longest pause where blocks cannot be protected, and its least multiple of a comparison.
 const LONG: Duration = Duration::from_millis(10);
 const SHARE: u32 = 200;
+/// The pause between two looks while a first store waits: this part of the time that it has waited.
+const SHARE_OF_STORE: u32 = 4;
+const SHORTEST: Duration = Duration::from_micros(10);
 /// How late the system may wake the thread, ns.
 const SLACK: Option<NonZeroU64> = NonZeroU64::new(1000);
 
@@ -49,20 +52,41 @@ impl Shared {
         }
     }
 
+    /// Serves first stores that wait for owners; the pause until it looks again. `None`: the host
+    /// has ended.
+    fn serve_stores(&self, watch: &Watch) -> Option<Option<Duration>> {
+        let stores = watch.stores().clone();
+        if stores.is_empty() {
+            return Some(None);
+        }
+        // The thread of the host may itself be the one that waits, in a callback.
+        let mut state = self.lock().ok()?;
+        self.take_events(&mut state);
+        self.serve_timers(&mut state, Instant::now());
+        state.links.pump(self.endpoint());
+        state.advance_all(self.endpoint());
+        let mut pause = LONG;
+        for (token, block, since) in stores {
+            state.with_twin(token, |state, twin| state.serve_store(self.endpoint(), twin, watch, (block, since)));
+            pause = pause.min((since.elapsed() / SHARE_OF_STORE).max(SHORTEST));
+        }
+        self.finish_driving(state);
+        Some(Some(pause))
+    }
+
     /// Compares what is due; the pause until something is. `None`: the host has ended.
     fn tend(&self, watch: &Watch, looks: &mut Looks) -> Option<Option<Duration>> {
+        let mut pause = self.serve_stores(watch)?;
         // A thread of the program compares meanwhile, and would have to wait for this one.
-        let look = self.next_look(looks);
-        if look.is_some() {
-            return Some(look);
+        if let Some(look) = self.next_look(looks) {
+            return Some(Some(pause.map_or(look, |pause| pause.min(look))));
         }
         let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
-        let mut pause = None;
         for token in tokens {
             // Others may have the lock in between, and stores that wait go on. One may be in a
             // mirror that was found quiet just now.
             let has_opened = watch.serve();
-            pause = pause.or(has_opened.then_some(SHORT));
+            pause = [pause, has_opened.then_some(SHORT)].into_iter().flatten().min();
             let mut state = self.lock().ok()?;
             let due = state.with_twin(token, |state, twin| state.tend(self.endpoint(), twin, watch)).flatten();
             pause = [pause, due].into_iter().flatten().min();
@@ -85,6 +109,7 @@ impl State {
     fn tend_changes(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
         let is_watched = watch.is_watched(twin.mirror.token);
         if twin.reading.is_some() {
+            self.give_up_reads(endpoint, twin);
             self.advance_read(endpoint, twin);
             return Some(LONG);
         }
@@ -111,6 +136,9 @@ impl State {
                 // What was stored meanwhile; nothing more can be.
                 twin.begin_pass(false);
                 self.advance_pass(endpoint, twin);
+            }
+            if twin.pass.is_none() {
+                self.unwatch_quiet(endpoint, twin);
             }
             return twin.is_due().then_some(twin.pause);
         }

@@ -6,16 +6,20 @@ use cci_ground::{readable, sleep_until_ready};
 use cci_mem::descriptors;
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A mirror, and whether its pages can be protected.
 type Area = (Arc<Mirror>, bool);
+/// A block to which a first store waits: the token of its mirror, its number, since when.
+pub(super) type Store = (u64, usize, Instant);
 
 /// What the thread and the host share without the lock of the host.
 pub(crate) struct Watch {
     faults: Option<Faults>,
     wake: OwnedFd,
     areas: Mutex<Vec<Area>>,
+    /// First stores that wait for owners.
+    stores: Mutex<Vec<Store>>,
     /// Held while a block is protected or opened, so that its state is that of its pages.
     gate: Mutex<()>,
 }
@@ -24,11 +28,16 @@ impl Watch {
     pub(crate) fn new(is_protecting: bool) -> rustix::io::Result<Self> {
         let faults = is_protecting.then(Faults::open).flatten();
         let wake = descriptors::eventfd(0)?;
-        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()), gate: Mutex::new(()) })
+        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()), stores: Mutex::new(Vec::new()), gate: Mutex::new(()) })
     }
 
     fn areas(&self) -> MutexGuard<'_, Vec<Area>> {
         self.areas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// First stores that wait for owners.
+    pub(super) fn stores(&self) -> MutexGuard<'_, Vec<Store>> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn wake(&self) {
@@ -44,6 +53,7 @@ impl Watch {
     /// All pages of a mirror are writable from now on.
     pub(crate) fn leave(&self, token: u64) {
         let left: Vec<_> = self.areas().extract_if(.., |(mirror, _)| mirror.token == token).collect();
+        self.stores().retain(|(of, ..)| *of != token);
         if let Some(faults) = &self.faults {
             left.iter().filter(|(_, is_watched)| *is_watched).for_each(|(mirror, _)| faults.unregister(&mirror.region));
         }
@@ -57,6 +67,29 @@ impl Watch {
     pub(crate) fn open(&self, mirror: &Mirror, block: usize) {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         self.unprotect(mirror, block);
+        self.stores().retain(|(token, of, _)| (*token, *of) != (mirror.token, block));
+    }
+
+    /// Protects a block that was just made. Its pages are there.
+    pub(super) fn protect_first(&self, mirror: &Mirror, block: usize) -> bool {
+        let faults = self.faults.as_ref().filter(|_| self.is_watched(mirror.token));
+        let is_registered = faults.is_some_and(|faults| faults.register_pages(&mirror.region, mirror.span(block)));
+        is_registered && self.protect(mirror, block)
+    }
+
+    /// Replaces a page of a block that is protected, and stays so: no store comes in between.
+    pub(super) fn replace(&self, mirror: &Mirror, offset: usize, words: &[u64]) {
+        let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let faults = self.faults.as_ref().filter(|_| mirror.block(offset / BLOCK) == Block::Quiet);
+        let is_replaced = faults.is_some_and(|faults| faults.replace_page(&mirror.region, offset, words));
+        drop(gate);
+        if !is_replaced {
+            // Without memory for the page: it is stored to, as nobody watches it any more.
+            self.leave(mirror.token);
+            mirror.set_block(offset / BLOCK, Block::Fresh);
+            let first = offset / size_of::<u64>();
+            words.iter().enumerate().for_each(|(at, word)| mirror.region.set(first + at, *word));
+        }
     }
 
     fn unprotect(&self, mirror: &Mirror, block: usize) {
@@ -79,7 +112,7 @@ impl Watch {
         is_protected
     }
 
-    /// Lets all stores through that wait. Whether there was one.
+    /// Takes first stores. Those that wait for no owner go on. Whether there was one.
     pub(super) fn serve(&self) -> bool {
         let Some(faults) = &self.faults else { return false };
         let mut any = false;
@@ -88,9 +121,12 @@ impl Watch {
             let offset =
                 |mirror: &Mirror| address.checked_sub(mirror.region.start()).filter(|at| *at < mirror.region.len());
             let found = areas.iter().find_map(|(mirror, _)| Some((mirror, offset(mirror)?)));
-            if let Some((mirror, offset)) = found {
-                self.open(mirror, offset / BLOCK);
-                any = true;
+            let Some((mirror, block)) = found.map(|(mirror, offset)| (mirror, offset / BLOCK)) else { continue };
+            any = true;
+            if !mirror.is_waiting() || mirror.block(block) != Block::Quiet {
+                self.open(mirror, block);
+            } else if !self.stores().iter().any(|(token, of, _)| (*token, *of) == (mirror.token, block)) {
+                self.stores().push((mirror.token, block, Instant::now()));
             }
         }
         any

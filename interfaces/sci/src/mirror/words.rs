@@ -37,6 +37,21 @@ pub(crate) fn mask_of(bits: u64) -> u8 {
     (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
+/// A sum of words, by which two blocks are found to be equal.
+pub(super) fn sum_of(words: &[u64]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    // Four chains, which a processor follows at once.
+    let mut sums = [1_u64, 2, 3, 4];
+    let (fours, tail) = words.as_chunks();
+    let mut add = |at: usize, word: u64| sums[at] = (sums[at] ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    for four in fours {
+        let [first, second, third, fourth]: [u64; 4] = *four;
+        [first, second, third, fourth].into_iter().enumerate().for_each(|(at, word)| add(at, word));
+    }
+    tail.iter().enumerate().for_each(|(at, word)| add(at, *word));
+    sums.into_iter().fold(words.len() as u64, |sum, next| (sum ^ next).wrapping_mul(FACTOR).rotate_left(29))
+}
+
 /// A word of ones where the mask has bits.
 fn spread(mask: u8) -> u64 {
     u64::from_ne_bytes(std::array::from_fn(|at| if mask >> at & 1 == 1 { 0xff } else { 0 }))
@@ -46,6 +61,20 @@ fn spread(mask: u8) -> u64 {
 pub(crate) fn merge(old: u64, new: u64, mask: u8) -> u64 {
     let bits = spread(mask);
     old & !bits | new & bits
+}
+
+/// Which bytes of a word are stored, of which one side has changed some and the other side others.
+/// Where both have changed one, it is a value of more bytes: then all that it may have are stored,
+/// so that it is whole.
+pub(super) fn whole_mask(mask: u8, by_others: u8) -> u8 {
+    const LOW: u8 = 0x0f;
+    let all = mask | by_others;
+    match mask & by_others {
+        0 => mask,
+        _ if all & !LOW == 0 => LOW,
+        _ if all & LOW == 0 => !LOW,
+        _ => u8::MAX,
+    }
 }
 
 /// Bytes of a word from `from` on that lie before `end`.

@@ -1,5 +1,6 @@
 //! Mirror windows: between hosts over `sock`, which maps no memory, and between name spaces.
 
+mod back;
 mod broadcast;
 mod faults;
 #[path = "../sci/owner.rs"]
