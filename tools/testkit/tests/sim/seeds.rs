@@ -58,6 +58,8 @@ fn the_seeds_have_something_of_everything() {
     assert!(runs.iter().any(|totals| totals.redirected > 0), "no broker sent anybody anywhere");
     assert!(runs.iter().any(|totals| totals.refused > 0), "nobody was cut off");
     assert!(runs.iter().any(|totals| totals.copied_unchecked > 0), "nothing was copied before it was checked");
+    let attacks: u32 = runs.iter().map(|totals| totals.attacks).sum();
+    assert!(attacks > 1000, "somebody on the path of sealed connections sent {attacks} frames");
     assert!(plans.iter().any(|plan| plan.config.unchecked_on_host) && plans.iter().any(|plan| plan.tells > 0));
     assert!(plans.iter().any(|plan| plan.lies > 0) && plans.iter().any(|plan| plan.shrinks.is_some()));
 }
