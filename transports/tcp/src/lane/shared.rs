@@ -120,6 +120,8 @@ impl Shared {
     ) -> Result<Self, CallError> {
         let [key, first, second, spread] = words;
         let scratch = SCRATCH.max(2 * max_send_size as usize) + if secret.is_some() { RECORD } else { 0 };
+        let mut buffers = Vec::with_capacity(KEPT);
+        buffers.extend(secret.iter().flat_map(|_| [vec![0; OUT], vec![0; OUT]]));
         let sealing = secret.map(|secret| Sealing::new(secret, spread)).transpose().by("mmap")?;
         Ok(Self {
             sealing: sealing.map(Box::new),
@@ -135,8 +137,8 @@ impl Shared {
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
             scratch: Some(Pages::new(scratch).by("mmap")?),
-            buffers: Vec::new(),
-            works: Vec::new(),
+            buffers,
+            works: Vec::with_capacity(KEPT),
             active: Vec::new(),
             spare_active: Vec::new(),
             owing: Vec::new(),
@@ -184,7 +186,9 @@ impl Shared {
 
     /// A buffer for bytes that cannot leave at once, with whatever was in it before.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
-        self.buffers.pop().unwrap_or_default()
+        // Records take longer to leave than bytes in clear: more waits behind them, now and then.
+        let whole = || if self.sealing.is_some() { vec![0; OUT] } else { Vec::new() };
+        self.buffers.pop().unwrap_or_else(whole)
     }
 
     /// Takes such a buffer back.
