@@ -72,8 +72,14 @@ fn keys_of_transports() -> (Vec<String>, Vec<String>) {
     let (mut keys, mut others) = (Vec::new(), Vec::new());
     for name in transports::names() {
         let prefix = format!("{PREFIX}{name}_").to_ascii_uppercase();
+        let driver = transports::driver(name);
+        // None is read there.
+        let is_secret = |key: &str| driver.and_then(|it| it.key(key)).is_some_and(|key| key.check.is_secret());
         match transports::Known::of(name).and_then(transports::Known::keys) {
-            Some(own) => keys.extend(own.iter().map(|key| format!("{prefix}{}", key.to_ascii_uppercase()))),
+            Some(own) => {
+                let readable = own.iter().filter(|key| !is_secret(key));
+                keys.extend(readable.map(|key| format!("{prefix}{}", key.to_ascii_uppercase())));
+            }
             None => others.push(prefix),
         }
     }
@@ -115,6 +121,13 @@ mod tests {
             let expected = format!("{wrong} is set, and nothing reads it; did you mean {right}?");
             assert_eq!(of(&[(wrong, "1"), ("CCI_LOG", "warn"), ("HOME", "/")]), [expected]);
         }
+    }
+
+    #[cfg(feature = "sock")]
+    #[test]
+    fn a_secret_in_the_environment_is_not_read() {
+        let sentences = of(&[("CCI_SOCK_SECRET", "0123")]);
+        assert!(matches!(&sentences[..], [one] if one.contains("nothing reads it")), "{sentences:?}");
     }
 
     #[test]

@@ -112,7 +112,8 @@ impl Driver {
     }
 
     /// The keys of a device, and after them those that only the environment has: `CCI_SOCK_PORT`
-    /// for the key `port` of the transport `sock`.
+    /// for the key `port` of the transport `sock`. No secret is read there: other programs inherit
+    /// the environment.
     #[must_use]
     pub fn with_environment(&self, arguments: &[(String, String)]) -> Vec<(String, String)> {
         let is_given = |key: &str| arguments.iter().any(|(given, _)| given == key);
@@ -120,7 +121,8 @@ impl Driver {
             let value = std::env::var(format!("CCI_{}_{key}", self.name).to_ascii_uppercase()).ok()?;
             (!value.is_empty()).then(|| (key.to_owned(), value))
         };
-        let others = self.keys.iter().map(|key| key.name).filter(|key| !is_given(key)).filter_map(of_environment);
+        let readable = self.keys.iter().filter(|key| !key.check.is_secret()).map(|key| key.name);
+        let others = readable.filter(|key| !is_given(key)).filter_map(of_environment);
         arguments.iter().cloned().chain(others).collect()
     }
 }

@@ -12,8 +12,8 @@ const TRIES: u32 = 256;
 /// Numbers that this process has been given, or passed over. Publishes nothing.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
-/// Where a process begins to look that has been given so many numbers. Processes that a launcher has
-/// begun one after the other begin far from each other: each may have many endpoints.
+/// Where a process begins to look that has been given so many numbers. Processes that a launcher
+/// has begun one after the other begin far from each other: each may have many endpoints.
 fn begin(process: u32, given: u32, count: u32) -> u32 {
     /// 2^32 by the golden ratio.
     const SPREAD: u32 = 0x9e37_79b9;

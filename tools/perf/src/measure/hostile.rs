@@ -54,8 +54,8 @@ fn stranger() -> Facade {
     Facade::open(&DriverOptions::on_loopback("sm")).expect("an endpoint")
 }
 
-/// Connects as a client does, but waits longer: the server is a thread of a process that may not run
-/// for as long as a client waits. The server soon closes connections on which it has answered.
+/// Connects as a client does, but waits longer: the server is a thread of a process that may not
+/// run for as long as a client waits. The server soon closes connections on which it has answered.
 fn call(stranger: &Facade, uri: &str, payload: &[u8], context: u64) -> Result<cci::Connection, UserError> {
     stranger.heed([None; 2]);
     stranger.connect(uri, payload, Attribute::ReliableOrdered, context, LONG)?;
