@@ -78,6 +78,8 @@ mod tests {
     fn every_key_is_understood() {
         let values =
             ["net-1", "4", "5", "6", "1500", "0.1", "10", "2.5", "1000", "200", "125000000", "30000", "70", "80", "90"];
+        let digits = "0".repeat(64);
+        let values = values.into_iter().chain(["off", "file", &digits]);
         let pairs: Vec<_> = DRIVER.keys.iter().map(|key| key.name).zip(values).collect();
         assert_eq!(pairs.len(), DRIVER.keys.len());
         let settings = parse(&pairs, None).unwrap();
