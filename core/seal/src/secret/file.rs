@@ -2,6 +2,7 @@
 
 use super::error::{Fault, SecretError};
 use super::psk::{DIGITS, Psk};
+use cci_mem::descriptors;
 use cci_mem::secrets::Secret;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -55,7 +56,8 @@ fn read(path: &Path) -> Result<Psk, SecretError> {
     let unreadable = |error: Errno| refused(Fault::Unreadable(error.into()));
     // A pipe without a writer is opened at once, and refused then.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(unreadable)?;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).and_then(descriptors::above_standard);
+    let file = opened.map_err(unreadable)?;
     judge(&file).map_err(refused)?;
     let mut text = Secret::<[u8; ROOM]>::zeroed().map_err(unreadable)?;
     let text = text.get_mut().map_err(|wiped| refused(Fault::Refused(wiped.into())))?;
