@@ -18,3 +18,12 @@ pub(crate) fn connected_with(options: Options) -> (Host, LocalSegment, Host, Rem
     let far = other.connect(owner.node(), segment.id(), Some(cci_conformance::LIMIT)).expect("published");
     (owner, segment, other, far)
 }
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, is_so: &dyn Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < cci_conformance::LIMIT, "{what}");
+        std::thread::yield_now();
+    }
+}

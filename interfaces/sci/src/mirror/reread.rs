@@ -64,7 +64,7 @@ fn least(blocks: usize) -> Duration {
 mod tests {
     use super::{EACH, LONGEST, PART, QUIET, Reread, SHORTEST, STORED};
     use crate::Access;
-    use crate::mirror::fixture::connected;
+    use crate::mirror::fixture::{connected, until};
     use cci_conformance::LIMIT;
     use std::time::{Duration, Instant};
 
@@ -139,13 +139,6 @@ mod tests {
         let (_owner, segment, other, far) = connected();
         let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            let begun = Instant::now();
-            while !is_so() {
-                assert!(begun.elapsed() < LIMIT, "{what}");
-                std::thread::yield_now();
-            }
-        };
         // The mirror has become one that is read rarely.
         let long_ago = Instant::now().checked_sub(Duration::from_secs(200)).expect("the machine runs for longer");
         other

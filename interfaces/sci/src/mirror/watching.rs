@@ -268,10 +268,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crate::Access;
-    use crate::mirror::fixture::connected;
+    use crate::mirror::fixture::{connected, until};
     use crate::mirror::memory::Block;
-    use cci_conformance::LIMIT;
-    use std::time::Instant;
 
     /// Nothing else is sent: the first store to a quiet window waits for what the owner has.
     #[test]
@@ -279,13 +277,6 @@ mod tests {
         let (_owner, segment, other, far) = connected();
         let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            let begun = Instant::now();
-            while !is_so() {
-                assert!(begun.elapsed() < LIMIT, "{what}");
-                std::thread::yield_now();
-            }
-        };
         let state = || {
             other.shared.with_quietly(|state| {
                 let twin = state.mirrors.all.values().next();
