@@ -94,8 +94,10 @@ impl Security {
             return Err(OpenError::new(Status::Inval, what));
         }
         let file = arguments.text(Self::SECRET_FILE.name).map(|file| Given::File(Path::new(file)));
-        let found = search(digits.or(file), job)
-            .map_err(|error| OpenError::new(Status::Inval, format!("cannot seal connections: {error}")))?;
+        let found = search(digits.or(file), job).map_err(|error| {
+            let status = if error.is_limit() { Status::NoMem } else { Status::Inval };
+            OpenError::new(status, format!("cannot seal connections: {error}"))
+        })?;
         if found.is_none() && policy == "required" {
             let what = "the key security is 'required', and there is no secret; make one with `cci key new`, and name \
                         its file by the key secret_file or by CCI_SECRET_FILE";

@@ -1,6 +1,7 @@
 //! Why there is no secret, each in one sentence with its remedy.
 
 use crate::Refused;
+use rustix::io::Errno;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,18 @@ impl SecretError {
         Self { path: None, fault: Fault::Refused(refused) }
     }
 
+    /// Returns whether it is not the secret but a limit of this process or of the system: without
+    /// it the same secret can be used.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        let limits = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+        match &self.fault {
+            Fault::Unreadable(error) => Errno::from_io_error(error).is_some_and(|errno| limits.contains(&errno)),
+            Fault::Refused(refused) => *refused == Refused::NoMemory,
+            _ => false,
+        }
+    }
+
     /// Returns whether there is simply no such file.
     pub(super) fn is_missing(&self) -> bool {
         let missing = [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory];
@@ -60,6 +73,9 @@ impl fmt::Display for SecretError {
             None => f.write_str("cannot use the secret: ")?,
         }
         match &self.fault {
+            Fault::Unreadable(error) if self.is_limit() => {
+                write!(f, "{error}; raise the limits of open files and of memory (ulimit -n, ulimit -v)")
+            }
             Fault::Unreadable(error) => write!(f, "{error}; name another file, or make one with `cci key new`"),
             Fault::Unwritable(error) => write!(f, "{error}; name a file in a folder of this user"),
             Fault::NotRegular => f.write_str("it is no regular file; name a regular file"),
