@@ -62,10 +62,12 @@ fn of_two_connects_at_once_that_of_the_lower_name_counts() {
         let mut sides = crate::world::two(&device, &Options::new());
         sides[0].post(1, 10);
         sides[1].post(0, 20);
-        until(&mut sides, "both numbers", |sides| sides.iter().all(|side| side.received.len() == 1));
+        // Numbers may pass before the request that loses has arrived.
+        until(&mut sides, "both numbers and the surplus request", |sides| {
+            sides.iter().all(|side| side.received.len() == 1) && sides[0].peers.counts().surplus >= 1
+        });
         let counts = [sides[0].peers.counts(), sides[1].peers.counts()];
         assert_eq!([counts[0].accepted, counts[1].accepted], [0, 1], "{}", device.transport);
-        assert!(counts[0].surplus >= 1, "{}: {counts:?}", device.transport);
         close(sides);
     }
 }
