@@ -11,4 +11,5 @@ mod pages;
 mod public_docs;
 mod quiet_threads;
 mod release;
+mod sizes;
 mod sources;

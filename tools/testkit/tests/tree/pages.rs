@@ -16,7 +16,7 @@ pub(crate) fn pages() -> Vec<PathBuf> {
 }
 
 /// Every file of the project whose name ends in one of these ways, as a path from its root.
-fn files(ends: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(ends: &[&str]) -> Vec<PathBuf> {
     let root = root();
     let (mut found, mut directories) = (Vec::new(), vec![root.clone()]);
     while let Some(directory) = directories.pop() {
