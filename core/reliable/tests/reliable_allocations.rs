@@ -7,7 +7,7 @@ mod memory_link;
 #[allow(dead_code)]
 mod world;
 
-use cci_instruments::{CountingAllocator, allocations};
+use cci_instruments::{CountingAllocator, allocations_off_main};
 use cci_mem::arena::SharedMemory;
 use cci_proto::{Access, Attribute, EventKind, Rights};
 use cci_transport::{Connection, Posted, Rma};
@@ -92,11 +92,11 @@ fn run(a: &End, b: &End, count: u32) {
     for _ in 0..count / 250 {
         round(&ends, to_b, &rma);
     }
-    let before = allocations();
+    let before = allocations_off_main();
     let mut messages = 0;
     while messages < count {
         messages += round(&ends, to_b, &rma);
     }
-    let allocated = allocations() - before;
+    let allocated = allocations_off_main() - before;
     assert_eq!(allocated, 0, "{allocated} allocations over {messages} messages");
 }

@@ -4,7 +4,7 @@ use crate::memory::Origin;
 use crate::{LIMIT, World, most, open};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Device, Endpoint, EventKind, Notify, Rights, Rma};
-use cci_instruments::{allocations, thread_allocations};
+use cci_instruments::{allocations_off_main, thread_allocations};
 use std::time::Instant;
 
 /// How often each kind of operations is counted.
@@ -31,9 +31,9 @@ fn reap(from: &Endpoint, to: &Endpoint, mut sends: u32) {
 /// where processors are short: what it allocates then does not come again in a later round.
 fn assert_none(mut round: impl FnMut(), what: &str) {
     let counted = [(); ROUNDS].map(|()| {
-        let (own, all) = (thread_allocations(), allocations());
+        let (own, all) = (thread_allocations(), allocations_off_main());
         round();
-        (thread_allocations() - own, allocations() - all)
+        (thread_allocations() - own, allocations_off_main() - all)
     });
     assert!(counted.iter().all(|(own, _)| *own == 0), "allocations of the program's thread in {what}: {counted:?}");
     assert!(counted.iter().any(|(_, all)| *all == 0), "allocations in {what}: {counted:?}");

@@ -1,10 +1,10 @@
-//! What tests and measurements of every layer share. It depends on `cci-mem` alone, so that the
-//! tests of each crate above can use it.
+//! What tests and measurements of every layer share. Of the project it depends on `cci-mem`
+//! alone, so that the tests of each crate above can use it.
 
 mod allocator;
 mod pattern;
 mod payload;
 
-pub use allocator::{CountingAllocator, allocations, bytes_in_use, peak_of, thread_allocations};
+pub use allocator::{CountingAllocator, allocations, allocations_off_main, bytes_in_use, peak_of, thread_allocations};
 pub use pattern::{pattern, pattern_into};
 pub use payload::payload;

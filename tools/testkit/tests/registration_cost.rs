@@ -5,7 +5,7 @@
 use cci::__binding::Contract;
 use cci::{Attribute, Device, Endpoint, HeapBytes, Memory, Rights, SharedMemory};
 use cci_conformance::{World, device_of, open};
-use cci_instruments::{CountingAllocator, allocations};
+use cci_instruments::{CountingAllocator, allocations_off_main};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ const LIMIT: Duration = Duration::from_micros(40);
 
 /// The allocations and the mean time of these pairs.
 fn count(pair: &mut impl FnMut()) -> (u64, Duration) {
-    let (before, begun) = (allocations(), Instant::now());
+    let (before, begun) = (allocations_off_main(), Instant::now());
     (0..PAIRS).for_each(|_| pair());
-    (allocations() - before, begun.elapsed() / PAIRS)
+    (allocations_off_main() - before, begun.elapsed() / PAIRS)
 }
 
 /// Asserts that pairs of registration and deregistration allocate nothing, and take no longer than

@@ -2,7 +2,7 @@
 
 use crate::ends::{frame, open, wait, with_length};
 use crate::sys::no_children;
-use cci_instruments::{CountingAllocator, thread_allocations as allocations};
+use cci_instruments::{CountingAllocator, thread_allocations as allocations_off_main};
 use cci_reliable::{Link, Outgoing, Wait};
 
 #[global_allocator]
@@ -17,7 +17,7 @@ fn nothing_is_allocated_after_warm_up() {
     let mut frames: Vec<Outgoing<'_>> = bytes.iter().map(|bytes| frame(to, bytes)).collect();
     frames.push(frame(nobody, &bytes[0]));
     let mut round = |check: bool| {
-        let before = allocations();
+        let before = allocations_off_main();
         let (mut taken, mut arrived, mut refused) = (0, 0, 0);
         while taken < frames.len() {
             taken += a.send_burst(&frames[taken..]);
@@ -34,7 +34,7 @@ fn nothing_is_allocated_after_warm_up() {
         while refused == 0 {
             refused += a.recv_burst(10, &mut |_| ());
         }
-        assert!(!check || allocations() == before, "{} allocations", allocations() - before);
+        assert!(!check || allocations_off_main() == before, "{} allocations", allocations_off_main() - before);
     };
     round(false);
     (0..500).for_each(|_| round(true));
