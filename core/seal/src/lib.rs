@@ -18,6 +18,7 @@ mod labels;
 pub mod noise;
 #[allow(unsafe_code)]
 mod plain;
+pub mod records;
 mod refused;
 pub mod secret;
 mod sizes;

@@ -139,7 +139,12 @@ impl Psk {
         Ok(token)
     }
 
-    pub(crate) fn bytes(&self) -> Result<&[u8; KEY], Refused> {
+    /// Returns the bytes: a key, and nothing to show or to pass as an argument.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused::Forked`].
+    pub fn bytes(&self) -> Result<&[u8; KEY], Refused> {
         Ok(self.0.get()?)
     }
 }

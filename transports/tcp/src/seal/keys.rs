@@ -1,8 +1,8 @@
 //! The secret of an endpoint, the keys of its streams, and memory for their records.
 
 use super::limit::HandshakeLimit;
-use super::sizes::{OVERHEAD, RECORD};
 use cci_mem::pages::Pages;
+use cci_seal::records::{OVERHEAD, RECORD};
 use cci_seal::{Psk, Refused, Session, Vault};
 use cci_transport::{Protect, Security};
 use rustix::io::Result;

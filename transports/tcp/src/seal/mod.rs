@@ -7,11 +7,10 @@ mod handshake;
 mod keys;
 mod limit;
 mod record;
-mod sizes;
 
+#[cfg(test)]
+pub(crate) use cci_seal::records::OF_ONE_KEY;
+pub(crate) use cci_seal::records::{RECORD, whole};
 pub(crate) use handshake::{Asked, SHARE};
 pub(crate) use keys::{Sealing, Secret};
-#[cfg(test)]
-pub(crate) use record::OF_ONE_KEY;
-pub(crate) use record::{Sealed, whole};
-pub(crate) use sizes::RECORD;
+pub(crate) use record::Sealed;

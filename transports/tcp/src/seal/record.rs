@@ -1,34 +1,19 @@
-//! Records of a sealed stream, and sending them.
-//!
-//! ```text
-//!     len u32 | 1 to 65,536 bytes, sealed | tag, 16 bytes
-//! ```
-//!
-//! `len` is in clear and authenticated. Nothing else of a record is used before its tag was right.
-//! The number of a record is not sent: it is its place in the stream. It is the nonce, and it tells
-//! both sides when the key changes.
+//! The records of a stream ([`cci_seal::records`]), and sending them.
 
 use super::keys::Sealing;
-use super::sizes::{LEN, OVERHEAD, RECORD};
 use crate::sys;
 use cci_mem::source::Source;
+use cci_seal::Refused;
 use cci_seal::noise::Initiator;
-use cci_seal::{Phase, Refused, TAG};
+use cci_seal::records::{RECORD, Records};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-/// Records of one key. GCM allows 2^23 (RFC 9001, 6.6).
-pub(crate) const OF_ONE_KEY: u64 = 1 << 22;
-
 /// What a stream has whose bytes are sealed.
 pub(crate) struct Sealed {
-    /// Which keys of the vault it has.
-    index: u32,
+    records: Records,
     /// This side has asked, and waits for the answer.
     initiator: Option<Initiator>,
-    /// Records that were sealed, and that were opened.
-    sent: u64,
-    received: u64,
     /// The record that is about to leave: `at..end` of this memory.
     leaving: Vec<u8>,
     at: usize,
@@ -40,7 +25,7 @@ pub(crate) struct Sealed {
 impl Sealed {
     pub(super) fn new(index: u32) -> Self {
         let (leaving, kept) = (Vec::new(), Vec::new());
-        Self { index, initiator: None, sent: 0, received: 0, leaving, at: 0, end: 0, kept }
+        Self { records: Records::new(index), initiator: None, leaving, at: 0, end: 0, kept }
     }
 
     /// A stream whose first message of the handshake leaves now.
@@ -59,19 +44,19 @@ impl Sealed {
     }
 
     pub(crate) fn index(&self) -> Option<u32> {
-        self.is_open().then_some(self.index)
+        self.is_open().then_some(self.records.index())
     }
 
     /// Records that were sent, and received.
     #[cfg(test)]
     pub(crate) fn numbers(&self) -> (u64, u64) {
-        (self.sent, self.received)
+        self.records.numbers()
     }
 
     /// Goes on with these numbers of records.
     #[cfg(test)]
     pub(crate) fn set_numbers(&mut self, sent: u64, received: u64) {
-        (self.sent, self.received) = (sent, received);
+        self.records.set_numbers(sent, received);
     }
 
     /// Whether part of a record is left to leave.
@@ -118,27 +103,17 @@ impl Sealed {
         self.push(sealing, socket)?;
         let len: usize = parts.iter().map(Source::len).sum();
         // Any reason is one for the stream to end: a forked child, or no memory for the key.
-        self.seal(sealing, len, parts).map_err(|_| Errno::KEYREJECTED)?;
-        (self.at, self.end) = (0, len + OVERHEAD);
+        (self.at, self.end) = (0, self.seal(sealing, parts).map_err(|_| Errno::KEYREJECTED)?);
         match self.push(sealing, socket) {
             Ok(()) | Err(Errno::AGAIN) => Ok(len),
             Err(error) => Err(error),
         }
     }
 
-    fn seal(&mut self, sealing: &mut Option<Box<Sealing>>, len: usize, parts: &[Source<'_>]) -> Result<(), Refused> {
+    fn seal(&mut self, sealing: &mut Option<Box<Sealing>>, parts: &[Source<'_>]) -> Result<usize, Refused> {
         let sealing = sealing.as_mut().ok_or(Refused::NoKey)?;
         self.leaving = sealing.take_leaving();
-        let number = self.sent;
-        if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
-            sealing.vault.advance_sending(self.index)?;
-        }
-        let head = u32::try_from(len).map_err(|_| Refused::Length)?.to_le_bytes();
-        let (first, rest) = self.leaving.split_at_mut(LEN);
-        first.copy_from_slice(&head);
-        sealing.vault.seal(self.index, number, &head, parts, &mut rest[..len + TAG])?;
-        self.sent += 1;
-        Ok(())
+        self.records.seal(&mut sealing.vault, parts, &mut self.leaving)
     }
 
     /// Opens the record that these bytes begin with into a text. Returns the bytes of the record
@@ -149,17 +124,8 @@ impl Sealed {
         bytes: &[u8],
         text: &mut [u8],
     ) -> Result<Option<(usize, usize)>, Refused> {
-        let Some(len) = whole(bytes)?.filter(|len| *len <= text.len()) else { return Ok(None) };
         let sealing = sealing.as_mut().ok_or(Refused::NoKey)?;
-        let number = self.received;
-        if number > 0 && number.is_multiple_of(OF_ONE_KEY) {
-            sealing.vault.advance_receiving(self.index)?;
-            sealing.vault.forget_previous(self.index);
-        }
-        let (head, sealed) = bytes[..len + OVERHEAD].split_at(LEN);
-        sealing.vault.open_to(self.index, Phase::Present, number, head, sealed, &mut text[..len])?;
-        self.received += 1;
-        Ok(Some((len + OVERHEAD, len)))
+        self.records.open_next(&mut sealing.vault, bytes, text)
     }
 
     /// Sealed bytes that have come and were not opened.
@@ -181,15 +147,5 @@ impl Sealed {
         }
         self.kept.clear();
         self.kept.extend_from_slice(bytes);
-    }
-}
-
-/// The text's length of the record that these bytes begin with. `Ok(None)`: it is not there as a
-/// whole; `Err`: no record is so long, or has no text.
-pub(crate) fn whole(bytes: &[u8]) -> Result<Option<usize>, Refused> {
-    let Some((head, rest)) = bytes.split_first_chunk::<LEN>() else { return Ok(None) };
-    match u32::from_le_bytes(*head) as usize {
-        len @ 1..=RECORD => Ok((rest.len() >= len + TAG).then_some(len)),
-        _ => Err(Refused::Length),
     }
 }
