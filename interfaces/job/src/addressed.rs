@@ -4,7 +4,7 @@ use crate::error::JobError;
 use crate::listener::{self, Listener, Place};
 use crate::names;
 use crate::place::Local;
-use crate::proof::Secret;
+use crate::secret::Secret;
 use crate::server::Server;
 use crate::source::{Environment, Source, cannot};
 use crate::store_client::{Client, CutOff};

@@ -3,7 +3,7 @@
 use crate::error::JobError;
 use crate::job::Job;
 use crate::open_failed::OpenFailed;
-use crate::proof::Secret;
+use crate::secret::Secret;
 use cci::{Context, Device, Driver, Endpoint, EndpointOptions, Names};
 use std::sync::Arc;
 
@@ -129,9 +129,8 @@ fn keys(
         let is_open = is_said || listen == Some("network");
         return if is_open { Vec::new() } else { own(driver.loopback) };
     };
-    let digits: String = secret.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     let has_file = given.iter().any(|(key, _)| key == SECRET_FILE);
-    let mut keys: Vec<_> = if has_file { Vec::new() } else { own(&[(SECRET, &digits)]) };
+    let mut keys: Vec<_> = if has_file { Vec::new() } else { own(&[(SECRET, &secret.digits())]) };
     if is_spread && !is_said && listen.is_none() && driver.key(LISTEN).is_some() {
         keys.extend(own(&[(LISTEN, "network")]));
     }
@@ -161,7 +160,7 @@ mod tests {
     #[test]
     fn the_network_reaches_only_endpoints_that_check_a_secret_or_shall_do_without() {
         let (auto, sock) = (cci::driver("auto").expect("one"), cci::driver("sock").expect("one"));
-        let secret = Secret::from_bytes([0x1f; 32]);
+        let secret = Secret::from_bytes(&[0x1f; 32]).expect("memory");
         let pair = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
         let proven = pair("secret", &"1f".repeat(32));
         let spread = [&proven[..], &pair("listen", "network")].concat();

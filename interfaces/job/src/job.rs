@@ -3,7 +3,7 @@
 use crate::error::JobError;
 use crate::joining::{self, Joined};
 use crate::place::Local;
-use crate::proof::Secret;
+use crate::secret::Secret;
 use crate::source::{self, Environment, LONGEST_VALUE, cannot};
 use cci_mem::fork::{Mark, PerProcess};
 use cci_mem::mutex::lock;
@@ -142,10 +142,10 @@ impl Job {
     /// A rank of a store in this process.
     #[cfg(all(test, feature = "cci"))]
     pub(crate) fn over(client: crate::store_client::Client, welcome: crate::wire::Welcome, limit: Duration) -> Self {
-        let crate::wire::Welcome { rank, size, local, secret, .. } = welcome;
+        let crate::wire::Welcome { rank, size, local, key } = welcome;
         let place = Place { rank, size, local };
         let mark = mark().expect("a page");
-        Self { limit, name: "a test", place, secret, source: Mutex::new(Some(Box::new(client))), mark }
+        Self { limit, name: "a test", place, secret: key.secret(), source: Mutex::new(Some(Box::new(client))), mark }
     }
 
     /// Joins with the limits of [`Join::new`].

@@ -5,7 +5,7 @@ use crate::error::JobError;
 use crate::place::{self, Local};
 use crate::pmi::Pmi;
 use crate::pmix::{self, Pmix};
-use crate::proof::Secret;
+use crate::secret::Secret;
 use crate::source::{DESCRIPTOR, Environment, SOCKET, Source, check};
 use crate::store_client::Client;
 use std::time::{Duration, Instant};
@@ -72,8 +72,8 @@ fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, Jo
     let descriptor = environment.number(DESCRIPTOR)?;
     let socket = environment.get(SOCKET).map(|_| environment.number::<u64>(SOCKET)).transpose()?;
     let (client, welcome) = Client::inherited(descriptor, socket, limit)?;
-    let crate::wire::Welcome { rank, size, local, secret, .. } = welcome;
-    Ok(Joined { name: "cci run", rank, size, local, secret, source: Box::new(client) })
+    let crate::wire::Welcome { rank, size, local, key } = welcome;
+    Ok(Joined { name: "cci run", rank, size, local, secret: key.secret(), source: Box::new(client) })
 }
 
 fn by_pmix(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
@@ -93,7 +93,8 @@ fn by_pmi(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobE
 
 /// The secret of the file that the user has given to all ranks.
 fn secret(environment: &Environment<'_>) -> Result<Option<Secret>, JobError> {
-    environment.get("CCI_SECRET_FILE").map(|path| Secret::read(path.as_ref())).transpose()
+    let read = environment.get("CCI_SECRET_FILE").map(|path| Secret::read(path.as_ref())).transpose();
+    read.map_err(|error| JobError::CannotJoin(error.to_string()))
 }
 
 /// The variables of a source that names an address.

@@ -37,7 +37,8 @@ mod open_failed;
 mod place;
 mod pmi;
 mod pmix;
-mod proof;
+mod seal;
+mod secret;
 mod server;
 mod source;
 mod store;
@@ -57,6 +58,6 @@ pub use job::{Job, Join};
 #[cfg(feature = "cci")]
 pub use open_failed::{OpenCode, OpenFailed};
 pub use place::Local;
-pub use proof::Secret;
+pub use secret::Secret;
 pub use server::Server;
 pub use source::{DESCRIPTOR, LONGEST_VALUE, SOCKET};

@@ -2,10 +2,11 @@
 
 use crate::listener::Listener;
 use crate::place::Local;
-use crate::proof::{Claim, Nonce, Prover, Secret, random};
+use crate::seal::{Claim, Nonce, Seal, random};
+use crate::secret::Secret;
 use crate::store::Store;
 use crate::stream::{Broken, Stream};
-use crate::wire::{Hello, LONGEST_REQUEST, Reply, Request, Welcome};
+use crate::wire::{Hello, Key, LONGEST_REQUEST, Reply, Request, Welcome};
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
@@ -289,6 +290,7 @@ impl Server {
                 self.close(name, Some("more than 4096 bytes before its proof"));
             }
             Ok(_) => self.watch(name),
+            Err(Broken::Unsealed) => self.close(name, Some("a record that this rank has not sealed")),
             Err(Broken::Ended | Broken::TooLong) => self.close(name, None),
         }
     }
@@ -331,40 +333,54 @@ impl Server {
 
     /// Lets a rank in that is what it states to be.
     fn join(&mut self, name: u64, hello: &Hello) -> Result<(), &'static str> {
-        let &Hello { rank, size, nonce, proof } = hello;
+        let &Hello { rank, size, share } = hello;
         let (local, challenge) = match self.connections[&name].state {
             State::Inherited { rank, local } => return self.welcome(name, rank, local),
             State::Stranger(challenge) => (Local { rank: 0, size: 1, processors: 1 }, challenge),
             State::Joined(_) => return Err("a second HELLO"),
         };
-        let claim = Claim { challenge, hello: nonce, rank, size };
-        if !claim.is_proven(Prover::Rank, self.secret.as_ref(), &proof) {
-            return Err("it does not prove the secret of this job");
+        let mut welcome = Welcome { rank, size, local, key: Key::None };
+        let mut seal = None;
+        match (&self.secret, share) {
+            (None, None) => (),
+            (Some(secret), Some(share)) => {
+                let claim = Claim { challenge, rank, size };
+                // Its tag is checked before anything that takes time.
+                let (answer, keys) = claim
+                    .answer(secret, &share, &welcome.numbers())
+                    .map_err(|_| "it does not prove the secret of this job")?;
+                (welcome.key, seal) = (Key::Share(answer), Some(keys));
+            }
+            _ => return Err("it does not prove the secret of this job"),
         }
         if size != self.store.size() {
             return Err("another size of the job");
         }
         self.store.join(rank).map_err(|wrong| wrong.0)?;
-        let proof = claim.proof(Prover::Store, self.secret.as_ref());
-        self.joined(name, Welcome { rank, size, local, proof, secret: None });
+        self.joined(name, welcome, seal);
         Ok(())
     }
 
     /// Lets the holder of a launcher's descriptor in.
     fn welcome(&mut self, name: u64, rank: u32, local: Local) -> Result<(), &'static str> {
         self.store.join(rank).map_err(|wrong| wrong.0)?;
-        let (size, secret) = (self.store.size(), self.secret.clone());
-        self.joined(name, Welcome { rank, size, local, proof: [0; 32], secret });
+        let key = self.secret.clone().map_or(Key::None, Key::Secret);
+        self.joined(name, Welcome { rank, size: self.store.size(), local, key }, None);
         Ok(())
     }
 
-    fn joined(&mut self, name: u64, welcome: Welcome) {
+    /// What follows the WELCOME is sealed, if there are keys.
+    fn joined(&mut self, name: u64, welcome: Welcome, seal: Option<Seal>) {
         self.admission.remove(&name);
         self.names[welcome.rank as usize] = Some(name);
         if let Some(connection) = self.connections.get_mut(&name) {
             connection.state = State::Joined(welcome.rank);
         }
         self.send(name, Reply::Welcome(welcome).emit().into());
+        let Some((seal, connection)) = seal.zip(self.connections.get_mut(&name)) else { return };
+        if connection.stream.seal(Box::new(seal)).is_err() {
+            self.close(name, Some("a record that this rank has not sealed"));
+        }
     }
 
     /// Sends the store's answers: that of the rank which runs this server last, because it may end

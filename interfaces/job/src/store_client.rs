@@ -1,10 +1,11 @@
 //! A rank's side of the store.
 
 use crate::error::JobError;
-use crate::proof::{Claim, Prover, Secret, random};
+use crate::seal::{Claim, Seal};
+use crate::secret::Secret;
 use crate::source::{Source, cannot, check};
-use crate::stream::Stream;
-use crate::wire::{Hello, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
+use crate::stream::{Broken, Stream};
+use crate::wire::{Hello, Key, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
 use cci_mem::inherited::close_in_children;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -87,7 +88,7 @@ impl Client {
     pub(crate) fn trusted(socket: OwnedFd, limit: Duration) -> Result<(Self, Welcome), JobError> {
         let mut client = Self::over(socket)?;
         client.is_launched = true;
-        let hello = Hello { rank: 0, size: 0, nonce: [0; 32], proof: [0; 32] };
+        let hello = Hello { rank: 0, size: 0, share: None };
         let welcome = client.hello(hello, limit)?;
         check(welcome.rank, welcome.size)?;
         client.expect(welcome.size);
@@ -113,16 +114,21 @@ impl Client {
             Err(error) if error == ended() => return Err(Unmet { error, at: CutOff::BeforeChallenge }),
             Err(error) => return Err(never(error)),
         };
-        let hello = random().map_err(|error| never(cannot(format!("no random numbers: {error}"))))?;
-        let claim = Claim { challenge, hello, rank, size };
-        let proof = claim.proof(Prover::Rank, secret);
-        let hello = Hello { rank, size, nonce: hello, proof };
+        let asked = secret.map(|secret| Claim { challenge, rank, size }.ask(secret)).transpose();
+        let asked = asked.map_err(|refused| never(cannot(format!("the secret of this job: {refused}"))))?;
+        let hello = Hello { rank, size, share: asked.as_ref().map(|(_, share)| *share) };
         let limit = limit.saturating_sub(begin.elapsed());
         let welcome = client.hello(hello, limit).map_err(|error| Unmet { error, at: CutOff::AfterHello })?;
-        if !claim.is_proven(Prover::Store, secret, &welcome.proof) {
-            return Err(never(cannot(
-                "the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE",
-            )));
+        let unproven = || {
+            never(cannot("the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE"))
+        };
+        match (&asked, &welcome.key) {
+            (None, Key::None) => (),
+            (Some((initiator, _)), Key::Share(share)) => {
+                let seal = Seal::finish(initiator, share, &welcome.numbers()).map_err(|_| unproven())?;
+                client.seal(seal).map_err(never)?;
+            }
+            _ => return Err(unproven()),
         }
         // A store that nobody has to prove anything to can state what it likes.
         if (welcome.rank, welcome.size) != (rank, size) {
@@ -133,6 +139,12 @@ impl Client {
         }
         client.expect(size);
         Ok(client)
+    }
+
+    /// Seals all that follows.
+    fn seal(&mut self, seal: Seal) -> Result<(), JobError> {
+        let stream = self.stream.as_mut().ok_or_else(|| lost("an earlier call has failed"))?;
+        stream.seal(Box::new(seal)).map_err(broken)
     }
 
     /// Allows the answers that a job of this size has.
@@ -163,7 +175,7 @@ impl Client {
     fn request_until(&mut self, request: &Request, deadline: Instant) -> Result<Reply, JobError> {
         let stream = self.stream.as_mut().ok_or_else(|| lost("an earlier call has failed"))?;
         let sent = stream.push(request.emit().into());
-        let answer = sent.map_err(|_| ended()).and_then(|()| self.answer(deadline));
+        let answer = sent.map_err(broken).and_then(|()| self.answer(deadline));
         if answer.is_err() {
             self.stream = None;
         }
@@ -187,8 +199,8 @@ impl Client {
                 Err(_) => return Err(lost("the store sent a frame that is too long")),
             }
             wait(stream, deadline)?;
-            stream.flush().map_err(|_| ended())?;
-            stream.receive().map_err(|_| ended())?;
+            stream.flush().map_err(broken)?;
+            stream.receive().map_err(broken)?;
         }
     }
 
@@ -201,6 +213,15 @@ impl Client {
             Refusal::Published => JobError::Refused("this rank has published that key before; use another key"),
             Refusal::Full => JobError::Refused("this rank has published 16 MiB, which is the most; publish less"),
         }
+    }
+}
+
+fn broken(why: Broken) -> JobError {
+    match why {
+        Broken::Unsealed => lost(
+            "what the store sends is not sealed by its key; somebody on the path has changed it, or this is a fork",
+        ),
+        Broken::Ended | Broken::TooLong => ended(),
     }
 }
 

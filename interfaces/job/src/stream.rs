@@ -1,5 +1,7 @@
-//! A stream socket that carries frames: what arrives is cut, what leaves is queued.
+//! A stream socket that carries frames: what arrives is cut, what leaves is queued. Where the job
+//! has a secret, all but its first frames is sealed.
 
+use crate::seal::Seal;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::collections::VecDeque;
@@ -16,6 +18,8 @@ pub(crate) enum Broken {
     Ended,
     /// A frame is longer than allowed.
     TooLong,
+    /// What came was not sealed by the other side, or this side has no key of it any more.
+    Unsealed,
 }
 
 /// A stream socket that never blocks.
@@ -24,8 +28,11 @@ pub(crate) struct Stream {
     inbound: Vec<u8>,
     longest: usize,
     outbound: VecDeque<Arc<[u8]>>,
-    /// How much of the first frame of `outbound` has left.
+    /// How much of the first frame of `outbound` has left, or was sealed.
     sent: usize,
+    /// How many frames of `outbound` leave in clear.
+    clear: usize,
+    seal: Option<Box<Seal>>,
 }
 
 impl AsFd for Stream {
@@ -38,12 +45,26 @@ impl Stream {
     /// A stream over this socket, which accepts frames of at most `longest` bytes.
     pub(crate) fn new(socket: OwnedFd, longest: usize) -> std::io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, inbound: Vec::new(), longest, outbound: VecDeque::new(), sent: 0 })
+        Ok(Self { socket, inbound: Vec::new(), longest, outbound: VecDeque::new(), sent: 0, clear: 0, seal: None })
     }
 
     /// Allows longer frames from here on.
     pub(crate) fn allow(&mut self, longest: usize) {
         self.longest = longest;
+    }
+
+    /// Seals what is queued from here on, and opens what arrives behind the frames that were taken.
+    pub(crate) fn seal(&mut self, mut seal: Box<Seal>) -> Result<(), Broken> {
+        self.clear = self.outbound.len();
+        seal.take(&std::mem::take(&mut self.inbound));
+        self.seal = Some(seal);
+        self.open()
+    }
+
+    /// Opens what has arrived sealed.
+    fn open(&mut self) -> Result<(), Broken> {
+        let Some(seal) = &mut self.seal else { return Ok(()) };
+        seal.open(&mut self.inbound).map_err(|_| Broken::Unsealed)
     }
 
     /// Takes what has arrived, at most one chunk; how many bytes.
@@ -53,6 +74,10 @@ impl Stream {
         let result = recv(&self.socket, &mut self.inbound[before..], RecvFlags::DONTWAIT);
         let length = result.map_or(0, |(length, _)| length);
         self.inbound.truncate(before + length);
+        if let Some(seal) = &mut self.seal {
+            seal.take(&self.inbound.split_off(before));
+            self.open()?;
+        }
         match result {
             Ok((0, _)) => Err(Broken::Ended),
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(length),
@@ -83,23 +108,43 @@ impl Stream {
 
     /// Sends what the socket takes.
     pub(crate) fn flush(&mut self) -> Result<(), Broken> {
-        while let Some(frame) = self.outbound.front() {
-            match send(&self.socket, &frame[self.sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(length) => self.sent += length,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => (),
-                Err(_) => return Err(Broken::Ended),
+        loop {
+            if let Some(seal) = self.seal.as_mut().filter(|seal| !seal.leaving().is_empty()) {
+                let Some(length) = take(&self.socket, seal.leaving())? else { return Ok(()) };
+                seal.advance(length);
+                continue;
             }
+            let Some(frame) = self.outbound.front() else { return Ok(()) };
+            let rest = &frame[self.sent..];
+            self.sent += match &mut self.seal {
+                Some(seal) if self.clear == 0 => seal.seal(rest).map_err(|_| Broken::Unsealed)?,
+                _ => match take(&self.socket, rest)? {
+                    Some(length) => length,
+                    None => return Ok(()),
+                },
+            };
             if self.sent == frame.len() {
                 self.outbound.pop_front();
                 self.sent = 0;
+                self.clear = self.clear.saturating_sub(1);
             }
         }
-        Ok(())
     }
 
     /// Whether everything has left.
     pub(crate) fn is_flushed(&self) -> bool {
-        self.outbound.is_empty()
+        self.outbound.is_empty() && self.seal.as_ref().is_none_or(|seal| seal.leaving().is_empty())
+    }
+}
+
+/// Sends what the socket takes of these bytes; how many. `None`: it has no room.
+fn take(socket: &OwnedFd, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+    loop {
+        match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(length) => return Ok(Some(length)),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => (),
+            Err(_) => return Err(Broken::Ended),
+        }
     }
 }

@@ -1,15 +1,16 @@
 //! Jobs whose ranks are threads of this process, and clients that break the protocol.
 
 pub(crate) mod limits;
+mod sealed;
 
 use crate::error::JobError;
 use crate::joining::{self, Joined};
 use crate::place::Local;
-use crate::proof::Secret;
+use crate::secret::Secret;
 use crate::server::Server;
 use crate::source::{Environment, Source};
 use crate::store_client::Client;
-use crate::wire::{Hello, Reply, Request, Welcome};
+use crate::wire::{Hello, Key, Reply, Request, Welcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
@@ -35,7 +36,7 @@ pub(crate) fn free_port() -> u16 {
 /// A job whose ranks are threads; what each has returned, in the order of ranks.
 #[cfg(feature = "cci")]
 pub(crate) fn ranks<T: Send>(size: u32, rank: impl Fn(crate::Job) -> T + Sync) -> Vec<T> {
-    let mut server = Server::new(size, Some(Secret::from_bytes([7; 32]))).expect("a server");
+    let mut server = Server::new(size, Some(Secret::from_bytes(&[7; 32]).expect("memory"))).expect("a server");
     let ends: Vec<UnixStream> = (0..size)
         .map(|rank| {
             let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -80,7 +81,7 @@ fn error(variables: &BTreeMap<&'static str, String>) -> String {
 
 pub(crate) fn secret_file(folder: &Path, byte: u8) -> String {
     let path = folder.join(format!("secret-{byte}"));
-    std::fs::write(&path, [byte; 64]).expect("a file");
+    std::fs::write(&path, format!("{byte:02x}").repeat(32)).expect("a file");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a mode");
     path.to_str().expect("text").into()
 }
@@ -348,15 +349,15 @@ pub(crate) fn is_closed(mut stream: impl Read) -> bool {
 #[test]
 fn a_stranger_that_lies_is_closed_and_others_go_on() {
     let mut fixture = Fixture::new();
-    let hello = |rank, size, proof| Request::Hello(Hello { rank, size, nonce: [1; 32], proof }).emit();
+    let hello = |rank, size, share| Request::Hello(Hello { rank, size, share }).emit();
     let lies: [(&str, Vec<u8>, &str); 7] = [
         ("length", vec![0xff, 0xff, 0xff, 0x7f, 1], "a frame longer"),
         ("kind", vec![1, 0, 0, 0, 99], "a malformed request"),
         ("empty", vec![0, 0, 0, 0], "a malformed request"),
         ("early", Request::Exchange { limit: LIMIT, value: vec![] }.emit(), "a request before HELLO"),
-        ("proof", hello(2, 3, [5; 32]), "it does not prove the secret"),
-        ("size", hello(2, 4, [0; 32]), "another size of the job"),
-        ("twice", hello(0, 3, [0; 32]), "this rank has come before"),
+        ("proof", hello(2, 3, Some([5; 48])), "it does not prove the secret"),
+        ("size", hello(2, 4, None), "another size of the job"),
+        ("twice", hello(0, 3, None), "this rank has come before"),
     ];
     for (key, lie, why) in lies {
         let mut stranger = TcpStream::connect(fixture.address).expect("a connection");
@@ -372,7 +373,7 @@ fn a_stranger_that_lies_is_closed_and_others_go_on() {
 #[test]
 fn a_rank_that_lies_is_closed_and_named_and_what_waits_for_it_fails() {
     let mut fixture = Fixture::new();
-    let hello = Request::Hello(Hello { rank: 0, size: 0, nonce: [0; 32], proof: [0; 32] }).emit();
+    let hello = Request::Hello(Hello { rank: 0, size: 0, share: None }).emit();
     let exchange = Request::Exchange { limit: LIMIT, value: vec![] }.emit();
     // The second exchange comes while the first one waits.
     fixture.bare.write_all(&[hello, exchange.clone(), exchange].concat()).expect("room");
@@ -573,14 +574,14 @@ fn a_false_store_gets_no_rank() {
         scope.spawn(|| {
             let (mut rank, _) = listener.accept().expect("a rank");
             let local = Local { rank: 1, size: 2, processors: 1 };
-            let welcome = Welcome { rank: 1, size: 2, local, proof: [0; 32], secret: None };
+            let welcome = Welcome { rank: 1, size: 2, local, key: Key::None };
             let replies = [Reply::Challenge([1; 32]).emit(), Reply::Welcome(welcome).emit()].concat();
             rank.write_all(&replies).expect("a rank");
             // Until the rank leaves.
             assert!(is_closed(rank));
         });
         let socket = TcpStream::connect(address).expect("a store");
-        let secret = Secret::from_bytes([7; 32]);
+        let secret = Secret::from_bytes(&[7; 32]).expect("memory");
         let error =
             Client::connected(socket.into(), 1, 2, Some(&secret), LIMIT).err().expect("no proof").error.to_string();
         assert!(error.contains("the store does not prove the secret"), "{error}");
@@ -596,7 +597,7 @@ fn a_store_of_another_size_ends_in_an_error() {
             scope.spawn(|| {
                 let (mut stream, _) = listener.accept().expect("a rank");
                 let local = Local { rank: 0, size: 1, processors: 1 };
-                let welcome = Reply::Welcome(Welcome { rank, size, local, proof: [0; 32], secret: None });
+                let welcome = Reply::Welcome(Welcome { rank, size, local, key: Key::None });
                 let values = Reply::Values(vec![Vec::new(); size.min(3) as usize]);
                 let replies = [Reply::Challenge([1; 32]), welcome, values].map(|reply| reply.emit()).concat();
                 stream.write_all(&replies).expect("a rank");
@@ -610,7 +611,7 @@ fn a_store_of_another_size_ends_in_an_error() {
         });
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let local = Local { rank: 0, size: 1, processors: 1 };
-        let welcome = Reply::Welcome(Welcome { rank, size, local, proof: [0; 32], secret: None });
+        let welcome = Reply::Welcome(Welcome { rank, size, local, key: Key::None });
         ours.write_all(&welcome.emit()).expect("room");
         assert_eq!(Client::trusted(theirs.into(), LIMIT).is_err(), rank >= size, "rank {rank} of {size}");
     }

@@ -1,12 +1,14 @@
 //! The frames between a rank and the store: `length u32 | kind u8 | body`, little-endian.
 
 use crate::place::Local;
-use crate::proof::{Nonce, Proof, Secret};
+use crate::seal::{Nonce, Share};
+use crate::secret::Secret;
+use cci_seal::KEY;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The version of the protocol.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// The most bytes of a value.
 pub(crate) const LONGEST_VALUE: usize = 65_536;
@@ -32,18 +34,50 @@ const ENDING: u8 = 12;
 pub(crate) struct Hello {
     pub(crate) rank: u32,
     pub(crate) size: u32,
-    pub(crate) nonce: Nonce,
-    pub(crate) proof: Proof,
+    /// The rank has a secret.
+    pub(crate) share: Option<Share>,
 }
 
 /// What the store answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Welcome {
     pub(crate) rank: u32,
     pub(crate) size: u32,
     pub(crate) local: Local,
-    pub(crate) proof: Proof,
-    pub(crate) secret: Option<Secret>,
+    pub(crate) key: Key,
+}
+
+/// What a WELCOME says of the secret.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Key {
+    /// The job has none.
+    None,
+    /// The answer to the rank's share.
+    Share(Share),
+    /// The secret itself: the connection is that of a launcher's rank alone.
+    Secret(Secret),
+}
+
+impl Key {
+    /// The secret, if it was sent.
+    pub(crate) fn secret(self) -> Option<Secret> {
+        match self {
+            Self::Secret(secret) => Some(secret),
+            Self::None | Self::Share(_) => None,
+        }
+    }
+}
+
+impl Welcome {
+    /// Its fields beside the key, as they are sent.
+    pub(crate) fn numbers(&self) -> [u8; 20] {
+        let Local { rank, size, processors } = self.local;
+        let mut bytes = [0; 20];
+        for (place, number) in bytes.chunks_exact_mut(4).zip([self.rank, self.size, rank, size, processors]) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
 }
 
 /// What a rank asks.
@@ -87,7 +121,7 @@ pub(crate) enum Refusal {
 const REFUSALS: [Refusal; 5] = [Refusal::TimedOut, Refusal::GivenUp, Refusal::Gone, Refusal::Published, Refusal::Full];
 
 /// What the store sends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     Challenge(Nonce),
     Welcome(Welcome),
@@ -129,7 +163,8 @@ impl Request {
         match self {
             Self::Hello(hello) => {
                 let numbers = [hello.rank.to_le_bytes(), hello.size.to_le_bytes()];
-                frame(HELLO, &[&[VERSION], numbers.as_flattened(), &hello.nonce, &hello.proof])
+                let share = hello.share.as_ref().map_or(&[][..], |share| &share[..]);
+                frame(HELLO, &[&[VERSION], numbers.as_flattened(), share])
             }
             Self::Publish { key, value } => frame(PUBLISH, &[&with_length(key), value]),
             Self::LookUp { limit, rank, key } => {
@@ -161,10 +196,13 @@ impl Reply {
         match self {
             Self::Challenge(nonce) => frame(CHALLENGE, &[&[VERSION], nonce]),
             Self::Welcome(welcome) => {
-                let Local { rank, size, processors } = welcome.local;
-                let numbers = [welcome.rank, welcome.size, rank, size, processors].map(u32::to_le_bytes);
-                let secret = welcome.secret.as_ref().map_or(&[][..], |secret| secret.bytes());
-                frame(WELCOME, &[numbers.as_flattened(), &welcome.proof, secret])
+                let key = match &welcome.key {
+                    Key::None => &[][..],
+                    Key::Share(share) => share,
+                    // A forked child has none, and is no store.
+                    Key::Secret(secret) => secret.bytes().map_or(&[][..], |bytes| bytes),
+                };
+                frame(WELCOME, &[&welcome.numbers(), key])
             }
             Self::Done => frame(DONE, &[]),
             Self::Value(value) => frame(VALUE, &[value]),
@@ -257,15 +295,20 @@ impl<'a> Rest<'a> {
         if self.byte()? != VERSION {
             return None;
         }
-        Some(Hello { rank: self.number()?, size: self.number()?, nonce: self.array()?, proof: self.array()? })
+        let (rank, size) = (self.number()?, self.number()?);
+        let share = if self.0.is_empty() { None } else { Some(self.array()?) };
+        Some(Hello { rank, size, share })
     }
 
     fn welcome(&mut self) -> Option<Welcome> {
         let (rank, size) = (self.number()?, self.number()?);
         let local = Local { rank: self.number()?, size: self.number()?, processors: self.number()? };
-        let proof = self.array()?;
-        let secret = if self.0.is_empty() { None } else { Some(Secret::from_bytes(self.array()?)) };
-        Some(Welcome { rank, size, local, proof, secret })
+        let key = match self.0.len() {
+            0 => Key::None,
+            KEY => Key::Secret(Secret::from_bytes(&self.array()?).ok()?),
+            _ => Key::Share(self.array()?),
+        };
+        Some(Welcome { rank, size, local, key })
     }
 }
 
@@ -276,7 +319,8 @@ mod tests {
     fn requests() -> Vec<Request> {
         let (key, value, limit) = (b"uri".to_vec(), vec![7; 300], Duration::from_millis(1500));
         vec![
-            Request::Hello(Hello { rank: 1, size: 2, nonce: [3; 32], proof: [4; 32] }),
+            Request::Hello(Hello { rank: 1, size: 2, share: None }),
+            Request::Hello(Hello { rank: 1, size: 2, share: Some([4; 48]) }),
             Request::Publish { key: key.clone(), value: value.clone() },
             Request::LookUp { limit, rank: 9, key },
             Request::Exchange { limit, value },
@@ -286,11 +330,13 @@ mod tests {
 
     fn replies() -> Vec<Reply> {
         let local = Local { rank: 1, size: 2, processors: 3 };
-        let welcome = |secret| Welcome { rank: 1, size: 2, local, proof: [5; 32], secret };
+        let welcome = |key| Welcome { rank: 1, size: 2, local, key };
+        let secret = Secret::from_bytes(&[8; 32]).expect("memory");
         vec![
             Reply::Challenge([6; 32]),
-            Reply::Welcome(welcome(None)),
-            Reply::Welcome(welcome(Some(Secret::from_bytes([8; 32])))),
+            Reply::Welcome(welcome(Key::None)),
+            Reply::Welcome(welcome(Key::Share([5; 48]))),
+            Reply::Welcome(welcome(Key::Secret(secret))),
             Reply::Done,
             Reply::Value(vec![1, 2]),
             Reply::Values(vec![vec![], vec![1], vec![2; 70]]),
