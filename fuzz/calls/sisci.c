@@ -112,7 +112,7 @@ const struct operation operations[] = {
 const struct left_out left_out[] = {
     {AT_SCIRegisterSegmentMemory, "", 0, "the library refuses it always"},
     {AT_SCIAttachPhysicalMemory, "", 0, "the library refuses it always"},
-    {AT_SCIAbortDMAQueue, NULL, 2, "a transfer within a process has ended when the post returns"},
+    {AT_SCIAbortDMAQueue, "sock tcp", 2, "a transfer over shared memory has ended, as a rule, when the post returns"},
     {0, NULL, 0, NULL},
 };
 
