@@ -121,16 +121,23 @@ fn keys(
         |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let given = driver.with_environment(given);
     let is_said = given.iter().any(|(key, _)| PLACES.contains(&key.as_str()));
-    // A device over others has its peers prove the secret in clear too.
-    let is_lax = given.iter().any(|(key, value)| key == SECURITY && matches!(&**value, "off" | "prefer"));
-    let checks = driver.key(SECRET).is_some() && (driver.over.is_some() || !is_lax);
+    let has_file = given.iter().any(|(key, _)| key == SECRET_FILE);
+    let security = given.iter().find(|(key, _)| key == SECURITY).map(|(_, value)| &**value);
+    let checks = driver.key(SECRET).is_some()
+        && match security {
+            Some("off") => driver.over.is_some(),
+            // Who does not have the secret of the file proves nothing, and is let in.
+            Some("prefer") => driver.over.is_some() && !has_file,
+            _ => true,
+        };
     let Some(secret) = secret.filter(|_| checks) else {
         // Whoever reaches it may connect.
         let is_open = is_said || listen == Some("network");
         return if is_open { Vec::new() } else { own(driver.loopback) };
     };
-    let has_file = given.iter().any(|(key, _)| key == SECRET_FILE);
-    let mut keys: Vec<_> = if has_file { Vec::new() } else { own(&[(SECRET, &secret.digits())]) };
+    // A device over others has its peers prove that key in clear too. With `off` it reads no file.
+    let is_proven = security == Some("off") || !has_file;
+    let mut keys: Vec<_> = if is_proven { own(&[(SECRET, &secret.digits())]) } else { Vec::new() };
     if is_spread && !is_said && listen.is_none() && driver.key(LISTEN).is_some() {
         keys.extend(own(&[(LISTEN, "network")]));
     }
@@ -179,6 +186,10 @@ mod tests {
             assert_eq!(keys(sock, &pair("security", lax), None, Some(&secret), true), pair("interface", "lo"), "{lax}");
             assert_eq!(keys(auto, &pair("security", lax), None, Some(&secret), true), spread, "{lax}: it is proven");
         }
+        let off = [&file[..], &pair("security", "off")].concat();
+        assert_eq!(keys(auto, &off, None, Some(&secret), true), spread, "it is proven, and the file is not read");
+        let prefer = [&file[..], &pair("security", "prefer")].concat();
+        assert_eq!(keys(auto, &prefer, None, Some(&secret), true), pair("listen", "local"), "strangers are let in");
         assert_eq!(keys(sock, &[], None, None, true), pair("interface", "lo"));
         // Unless somebody says so.
         for driver in [auto, sock] {
