@@ -17,6 +17,8 @@ const LISTEN: &str = "listen";
 const SECRET_FILE: &str = "secret_file";
 /// The key with which a device asks for less than that.
 const SECURITY: &str = "security";
+/// Its value for connections in clear.
+const OFF: &str = "off";
 
 /// Those that say of which address an endpoint is, if a device has them.
 const PLACES: [&str; 3] = [LISTEN, "ip", "interface"];
@@ -58,10 +60,11 @@ impl Job {
 
     /// Returns the device that endpoints of this rank are opened on: the default one of `context`.
     /// Where the job has a secret and the device can check it, peers prove it, and connections over
-    /// a network are sealed with it unless the device has `security = off`. Then endpoints of a job
-    /// on several hosts listen on the network, and otherwise on the loop-back interface, unless the
-    /// device or `CCI_LISTEN` states something else. For programs and interfaces that open and
-    /// announce an endpoint themselves.
+    /// a network are sealed with it unless the device has `security = off`. Where the job
+    /// [is plain](Job::is_plain), a device without the key `security` gets that. Then endpoints of
+    /// a job on several hosts listen on the network, and otherwise on the loop-back interface,
+    /// unless the device or `CCI_LISTEN` states something else. For programs and interfaces that
+    /// open and announce an endpoint themselves.
     ///
     /// # Errors
     ///
@@ -87,7 +90,8 @@ impl Job {
         if let Some(driver) = cci::driver(&device.transport) {
             let listen = std::env::var("CCI_LISTEN").ok().filter(|value| !value.is_empty());
             let is_spread = self.local().size < self.size();
-            device.arguments.extend(keys(driver, &device.arguments, listen.as_deref(), self.secret(), is_spread));
+            let secret = self.secret().map(|secret| (secret, self.is_plain()));
+            device.arguments.extend(keys(driver, &device.arguments, listen.as_deref(), secret, is_spread));
         }
         device
     }
@@ -108,13 +112,14 @@ impl Job {
     }
 }
 
-/// What a job adds to the keys of a device. `listen`: the value of `CCI_LISTEN`; `is_spread`: the
-/// job has ranks on other hosts.
+/// What a job adds to the keys of a device. `listen`: the value of `CCI_LISTEN`; `secret`: that of
+/// the job, and whether connections are in clear all the same; `is_spread`: the job has ranks on
+/// other hosts.
 fn keys(
     driver: &Driver,
     given: &[(String, String)],
     listen: Option<&str>,
-    secret: Option<&Secret>,
+    secret: Option<(&Secret, bool)>,
     is_spread: bool,
 ) -> Vec<(String, String)> {
     let own =
@@ -122,22 +127,28 @@ fn keys(
     let given = driver.with_environment(given);
     let is_said = given.iter().any(|(key, _)| PLACES.contains(&key.as_str()));
     let has_file = given.iter().any(|(key, _)| key == SECRET_FILE);
-    let security = given.iter().find(|(key, _)| key == SECURITY).map(|(_, value)| &**value);
+    let said = given.iter().find(|(key, _)| key == SECURITY).map(|(_, value)| &**value);
+    // What the device says of itself counts before what the whole job was told.
+    let is_plain = driver.key(SECURITY).is_some() && said.is_none() && secret.is_some_and(|(_, is_plain)| is_plain);
+    let security = if is_plain { Some(OFF) } else { said };
+    let mut keys = if is_plain { own(&[(SECURITY, OFF)]) } else { Vec::new() };
     let checks = driver.key(SECRET).is_some()
         && match security {
-            Some("off") => driver.over.is_some(),
+            Some(OFF) => driver.over.is_some(),
             // Who does not have the secret of the file proves nothing, and is let in.
             Some("prefer") => driver.over.is_some() && !has_file,
             _ => true,
         };
-    let Some(secret) = secret.filter(|_| checks) else {
+    let Some((secret, _)) = secret.filter(|_| checks) else {
         // Whoever reaches it may connect.
         let is_open = is_said || listen == Some("network");
-        return if is_open { Vec::new() } else { own(driver.loopback) };
+        keys.extend(if is_open { Vec::new() } else { own(driver.loopback) });
+        return keys;
     };
     // A device over others has its peers prove that key in clear too. With `off` it reads no file.
-    let is_proven = security == Some("off") || !has_file;
-    let mut keys: Vec<_> = if is_proven { own(&[(SECRET, &secret.digits())]) } else { Vec::new() };
+    if security == Some(OFF) || !has_file {
+        keys.extend(own(&[(SECRET, &secret.digits())]));
+    }
     if is_spread && !is_said && listen.is_none() && driver.key(LISTEN).is_some() {
         keys.extend(own(&[(LISTEN, "network")]));
     }
@@ -168,6 +179,9 @@ mod tests {
     fn the_network_reaches_only_endpoints_that_check_a_secret_or_shall_do_without() {
         let (auto, sock) = (cci::driver("auto").expect("one"), cci::driver("sock").expect("one"));
         let secret = Secret::from_bytes(&[0x1f; 32]).expect("memory");
+        let keys = |driver, given: &[_], listen, secret: Option<&_>, is_spread| {
+            keys(driver, given, listen, secret.map(|secret| (secret, false)), is_spread)
+        };
         let pair = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
         let proven = pair("secret", &"1f".repeat(32));
         let spread = [&proven[..], &pair("listen", "network")].concat();
@@ -197,6 +211,26 @@ mod tests {
         }
         assert_eq!(keys(auto, &pair("listen", "network"), None, None, true), []);
         assert_eq!(keys(sock, &pair("ip", "192.0.2.1"), None, None, true), []);
+    }
+
+    #[test]
+    fn a_job_in_clear_says_so_to_each_device_that_says_nothing_itself() {
+        let [auto, sock, sm] = ["auto", "sock", "sm"].map(|name| cci::driver(name).expect("one"));
+        let secret = Secret::from_bytes(&[0x1f; 32]).expect("memory");
+        let pair = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+        let off = pair("security", "off");
+        let keys = |driver, given: &[_], listen| keys(driver, given, listen, Some((&secret, true)), true);
+        let proven = [&off[..], &pair("secret", &"1f".repeat(32)), &pair("listen", "network")].concat();
+        assert_eq!(keys(auto, &[], None), proven, "peers prove the secret in clear");
+        // A device that has no proof in clear is not for the network unless somebody says so.
+        assert_eq!(keys(sock, &[], None), [&off[..], &pair("interface", "lo")].concat());
+        assert_eq!(keys(sock, &[], Some("network")), off);
+        assert_eq!(keys(sm, &[], None), [], "it has nothing to seal");
+        for said in ["psk", "required", "prefer"] {
+            let given = pair("security", said);
+            let added = keys(auto, &given, None);
+            assert!(added.iter().all(|(key, _)| key != SECURITY), "the device says {said}: {added:?}");
+        }
     }
 
     /// Each rank connects to the next one, takes the request of the one before, and sends its own

@@ -109,6 +109,7 @@ pub struct Job {
     name: &'static str,
     place: Place,
     secret: Option<Secret>,
+    is_plain: bool,
     /// `None` while a forked child drops it.
     source: Mutex<Option<Box<dyn source::Source>>>,
     mark: Mark,
@@ -123,8 +124,8 @@ impl std::fmt::Debug for Job {
 impl Job {
     fn of(joined: Joined, limit: Duration, mark: Mark) -> Self {
         let place = Place::of(&joined);
-        let Joined { name, secret, source, .. } = joined;
-        Self { limit, name, place, secret, source: Mutex::new(Some(source)), mark }
+        let Joined { name, secret, is_plain, source, .. } = joined;
+        Self { limit, name, place, secret, is_plain, source: Mutex::new(Some(source)), mark }
     }
 
     /// As [`Join::join`] makes one.
@@ -143,9 +144,18 @@ impl Job {
     #[cfg(all(test, feature = "cci"))]
     pub(crate) fn over(client: crate::store_client::Client, welcome: crate::wire::Welcome, limit: Duration) -> Self {
         let crate::wire::Welcome { rank, size, local, key } = welcome;
+        let is_plain = key.is_plain();
         let place = Place { rank, size, local };
         let mark = mark().expect("a page");
-        Self { limit, name: "a test", place, secret: key.secret(), source: Mutex::new(Some(Box::new(client))), mark }
+        Self {
+            limit,
+            name: "a test",
+            place,
+            secret: key.secret(),
+            is_plain,
+            source: Mutex::new(Some(Box::new(client))),
+            mark,
+        }
     }
 
     /// Joins with the limits of [`Join::new`].
@@ -198,6 +208,22 @@ impl Job {
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.secret.is_some()
+    }
+
+    /// Whether the job was started by `cci run --security off`: ranks prove the secret, and what
+    /// follows over a network is neither encrypted nor authenticated. Devices with the key
+    /// `security` do as that states ([`Job::device`]).
+    ///
+    /// ```no_run
+    /// let job = cci_job::Job::join()?;
+    /// if job.is_plain() {
+    ///     eprintln!("whoever is on the path can read what ranks send");
+    /// }
+    /// # Ok::<(), cci_job::JobError>(())
+    /// ```
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Publishes a value of this rank under a key of 1 to 255 bytes. Other ranks find it by

@@ -17,6 +17,8 @@ pub(crate) struct Joined {
     pub(crate) size: u32,
     pub(crate) local: Local,
     pub(crate) secret: Option<Secret>,
+    /// Whether connections between ranks are in clear though the job has a secret.
+    pub(crate) is_plain: bool,
     pub(crate) source: Box<dyn Source>,
 }
 
@@ -73,14 +75,18 @@ fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, Jo
     let socket = environment.get(SOCKET).map(|_| environment.number::<u64>(SOCKET)).transpose()?;
     let (client, welcome) = Client::inherited(descriptor, socket, limit)?;
     let crate::wire::Welcome { rank, size, local, key } = welcome;
-    Ok(Joined { name: "cci run", rank, size, local, secret: key.secret(), source: Box::new(client) })
+    let is_plain = key.is_plain();
+    Ok(Joined { name: "cci run", rank, size, local, secret: key.secret(), is_plain, source: Box::new(client) })
 }
 
 fn by_pmix(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
     let (secret, begin) = (secret(environment)?, Instant::now());
     let (pmix, rank, size) = Pmix::join(limit)?;
     let limit = limit.saturating_sub(begin.elapsed());
-    with_places(Joined { name: "PMIx", rank, size, local: ALONE, secret, source: Box::new(pmix) }, limit)
+    with_places(
+        Joined { name: "PMIx", rank, size, local: ALONE, secret, is_plain: false, source: Box::new(pmix) },
+        limit,
+    )
 }
 
 fn by_pmi(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
@@ -88,7 +94,7 @@ fn by_pmi(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobE
     let (pmi, rank, size) = Pmi::join(environment, limit)?;
     let limit = limit.saturating_sub(begin.elapsed());
     let (name, secret) = (pmi.name(), secret(environment)?);
-    with_places(Joined { name, rank, size, local: ALONE, secret, source: Box::new(pmi) }, limit)
+    with_places(Joined { name, rank, size, local: ALONE, secret, is_plain: false, source: Box::new(pmi) }, limit)
 }
 
 /// The secret of the file that the user has given to all ranks.
@@ -115,7 +121,7 @@ fn addressed(environment: &Environment<'_>, limit: Duration, of: Variables) -> R
     let left = || deadline.saturating_duration_since(Instant::now());
     let source = addressed::join(&address, rank, size, secret.as_ref(), left())?;
     let limit = left();
-    with_places(Joined { name: of.name, rank, size, local: ALONE, secret, source }, limit)
+    with_places(Joined { name: of.name, rank, size, local: ALONE, secret, is_plain: false, source }, limit)
 }
 
 /// A rank that knows of no other on its host yet.

@@ -73,6 +73,7 @@ struct Connection {
 pub struct Server {
     store: Store,
     secret: Option<Secret>,
+    is_plain: bool,
     epoll: OwnedFd,
     listener: Option<Listener>,
     /// Whether the system tells of who comes to the listener.
@@ -106,6 +107,7 @@ impl Server {
         Ok(Self {
             store: Store::new(size),
             secret,
+            is_plain: false,
             epoll: descriptors::epoll()?,
             listener: None,
             is_accepting: true,
@@ -118,6 +120,22 @@ impl Server {
             end: None,
             closes_in_children: false,
         })
+    }
+
+    /// Has ranks leave their connections to each other in clear, though they have a secret that
+    /// they prove ([`crate::Job::is_plain`]). Before ranks come.
+    ///
+    /// ```
+    /// use cci_job::{Secret, Server};
+    ///
+    /// let server = Server::new(2, Some(Secret::fresh()?))?.in_clear();
+    /// # let _ = server;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_clear(mut self) -> Self {
+        self.is_plain = true;
+        self
     }
 
     /// Has forked children of this process close their copies of all sockets, which would keep
@@ -364,7 +382,7 @@ impl Server {
     /// Lets the holder of a launcher's descriptor in.
     fn welcome(&mut self, name: u64, rank: u32, local: Local) -> Result<(), &'static str> {
         self.store.join(rank).map_err(|wrong| wrong.0)?;
-        let key = self.secret.clone().map_or(Key::None, Key::Secret);
+        let key = self.secret.clone().map_or(Key::None, if self.is_plain { Key::Plain } else { Key::Secret });
         self.joined(name, Welcome { rank, size: self.store.size(), local, key }, None);
         Ok(())
     }

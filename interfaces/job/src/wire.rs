@@ -29,6 +29,12 @@ const REFUSED: u8 = 10;
 const END: u8 = 11;
 const ENDING: u8 = 12;
 
+/// Stands behind the secret of a WELCOME where connections between ranks are to be in clear.
+const PLAIN: u8 = 1;
+
+/// Bytes of a secret with that.
+const IN_CLEAR: usize = KEY + 1;
+
 /// What a rank sends first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
@@ -56,15 +62,22 @@ pub(crate) enum Key {
     Share(Share),
     /// The secret itself: the connection is that of a launcher's rank alone.
     Secret(Secret),
+    /// The secret, of a job whose connections between ranks are in clear all the same.
+    Plain(Secret),
 }
 
 impl Key {
     /// The secret, if it was sent.
     pub(crate) fn secret(self) -> Option<Secret> {
         match self {
-            Self::Secret(secret) => Some(secret),
+            Self::Secret(secret) | Self::Plain(secret) => Some(secret),
             Self::None | Self::Share(_) => None,
         }
+    }
+
+    /// Whether connections between ranks are in clear though the job has a secret.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain(_))
     }
 }
 
@@ -200,9 +213,10 @@ impl Reply {
                     Key::None => &[][..],
                     Key::Share(share) => share,
                     // A forked child has none, and is no store.
-                    Key::Secret(secret) => secret.bytes().map_or(&[][..], |bytes| bytes),
+                    Key::Secret(secret) | Key::Plain(secret) => secret.bytes().map_or(&[][..], |bytes| bytes),
                 };
-                frame(WELCOME, &[&welcome.numbers(), key])
+                let plain: &[u8] = if welcome.key.is_plain() { &[PLAIN] } else { &[] };
+                frame(WELCOME, &[&welcome.numbers(), key, plain])
             }
             Self::Done => frame(DONE, &[]),
             Self::Value(value) => frame(VALUE, &[value]),
@@ -300,12 +314,20 @@ impl<'a> Rest<'a> {
         Some(Hello { rank, size, share })
     }
 
+    fn secret(&mut self) -> Option<Secret> {
+        Secret::from_bytes(&self.array()?).ok()
+    }
+
     fn welcome(&mut self) -> Option<Welcome> {
         let (rank, size) = (self.number()?, self.number()?);
         let local = Local { rank: self.number()?, size: self.number()?, processors: self.number()? };
         let key = match self.0.len() {
             0 => Key::None,
-            KEY => Key::Secret(Secret::from_bytes(&self.array()?).ok()?),
+            KEY => Key::Secret(self.secret()?),
+            IN_CLEAR => {
+                let secret = self.secret()?;
+                (self.byte()? == PLAIN).then_some(Key::Plain(secret))?
+            }
             _ => Key::Share(self.array()?),
         };
         Some(Welcome { rank, size, local, key })
@@ -336,7 +358,8 @@ mod tests {
             Reply::Challenge([6; 32]),
             Reply::Welcome(welcome(Key::None)),
             Reply::Welcome(welcome(Key::Share([5; 48]))),
-            Reply::Welcome(welcome(Key::Secret(secret))),
+            Reply::Welcome(welcome(Key::Secret(secret.clone()))),
+            Reply::Welcome(welcome(Key::Plain(secret))),
             Reply::Done,
             Reply::Value(vec![1, 2]),
             Reply::Values(vec![vec![], vec![1], vec![2; 70]]),

@@ -94,11 +94,12 @@ fn line(job: &Job, times: &mut [Duration]) -> String {
     times.sort_unstable();
     let local = job.local();
     let proven = if job.is_authenticated() { "authenticated" } else { "peers are not authenticated" };
+    let clear = if job.is_plain() { ", connections in clear" } else { "" };
     let median = times.get(times.len() / 2).map_or(String::new(), |median| {
         format!("; {} exchanges, median {:.3} ms", times.len(), median.as_secs_f64() * 1e3)
     });
     format!(
-        "rank {} of {}, {} of {} on this host with {} processors; by {}, {proven}{median}\n",
+        "rank {} of {}, {} of {} on this host with {} processors; by {}, {proven}{clear}{median}\n",
         job.rank(),
         job.size(),
         local.rank,

@@ -1,7 +1,7 @@
 //! `cci run`: starts a parallel job.
 
 use crate::choice::choice;
-use cci_launcher::{Bind, Host, Program, RunOptions, parse_hostfile, parse_hosts};
+use cci_launcher::{Bind, Host, Program, RunOptions, Security, parse_hostfile, parse_hosts};
 use cci_report::UserError;
 use clap::{Args, Parser};
 use std::ffi::OsString;
@@ -25,6 +25,9 @@ pub(crate) struct RunArguments {
     /// Give each process one processor, in turn, or none of its own
     #[arg(long, value_parser = choice::<Bind>(), default_value = "none")]
     bind: Bind,
+    /// What protects connections between ranks of several hosts
+    #[arg(long, value_parser = choice::<Security>(), default_value = "psk")]
+    security: Security,
     /// Begin each line of output with its rank
     #[arg(long)]
     label: bool,
@@ -79,6 +82,7 @@ impl RunArguments {
             hosts: hosts(self)?,
             rsh: self.rsh.clone(),
             bind: self.bind,
+            security: self.security,
             label: self.label,
             program: program.clone(),
             arguments: arguments.to_vec(),

@@ -270,6 +270,32 @@ fn connections_of_a_job_over_a_network_are_sealed() {
     }
 }
 
+/// `--security off` is said once, by the launcher; and nothing else than it and `psk` is taken.
+#[test]
+fn connections_of_a_job_are_in_clear_where_the_user_says_so() {
+    let job = |security: &str| {
+        let cci = env!("CARGO_BIN_EXE_cci");
+        output(run(&["-n", "2", "--security", security, cci, "job", "--rounds", "2"]).env("CCI_CTP", "auto,sock"))
+    };
+    let ended = job("off");
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+    let plain = ", connections in clear; 1 exchanges";
+    let (lines, complaint) = (lines(&ended.stdout), text(&ended.stderr));
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.contains(plain)), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains(", authenticated, ")), "they prove the secret: {lines:?}");
+    assert!(lines.iter().all(|line| line.ends_with(", plain, since the key security is 'off'")), "{lines:?}");
+    assert!(complaint.lines().count() == 1 && complaint.starts_with("cci run: --security off: "), "{complaint}");
+    let ended = job("psk");
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{}", text(&ended.stderr));
+    assert!(!text(&ended.stdout).contains("clear"), "{ended:?}");
+    for other in ["", "on", "none", "prefer", "required", "OFF"] {
+        let refused = job(other);
+        assert_eq!(refused.status.code(), Some(2), "{other}");
+        assert!(text(&refused.stderr).contains("[possible values: psk, off]"), "{other}: {refused:?}");
+        assert!(refused.stdout.is_empty(), "no rank has been started: {refused:?}");
+    }
+}
+
 #[test]
 fn ranks_are_bound_to_processors_in_turn() {
     let script = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/$$/status";

@@ -8,6 +8,7 @@ use crate::hosts::{self, Host};
 use crate::output::{CHANNELS, Output};
 use crate::polling::Polling;
 use crate::remote::Plan;
+use crate::security::{IN_CLEAR, Security};
 use crate::signals::Signals;
 use crate::site::{Site, Streams, Task, count_of_processors, kill_orphans};
 use crate::{Program, RunOptions};
@@ -39,6 +40,9 @@ pub fn run(options: &RunOptions) -> Result<u8, UserError> {
     let task = task(options)?;
     let (here, others) = split(options, task.size);
     let mut launcher = Launcher::new(options, task.size, &here, !others.is_empty())?;
+    if options.security == Security::Off {
+        launcher.output.report(IN_CLEAR);
+    }
     // What has been started ends with a failure of the rest.
     let served = launcher.start(options, task, &here, others).and_then(|()| launcher.serve());
     launcher.site.signal(Signal::KILL);
@@ -96,6 +100,7 @@ impl Launcher {
         let signals = Signals::watch()?;
         let secret = Secret::fresh().map_err(while_doing("cannot draw a secret"))?;
         let server = Server::new(size, Some(secret)).map_err(while_doing("cannot serve the job"))?;
+        let server = if options.security == Security::Off { server.in_clear() } else { server };
         Ok(Self {
             signals,
             server,

@@ -17,6 +17,7 @@ mod launcher;
 mod output;
 mod polling;
 mod remote;
+mod security;
 mod signals;
 mod site;
 mod sys;
@@ -24,6 +25,7 @@ mod sys;
 pub use hosts::{Host, parse_hostfile, parse_hosts};
 pub use launcher::run;
 pub use remote::remote;
+pub use security::Security;
 pub use site::Bind;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,8 @@ pub struct RunOptions {
     pub rsh: Option<String>,
     /// The processors of each rank.
     pub bind: Bind,
+    /// Whether ranks seal what they send to other hosts.
+    pub security: Security,
     /// Whether each line of output begins with its rank.
     pub label: bool,
     /// The program.
