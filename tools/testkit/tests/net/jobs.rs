@@ -25,11 +25,12 @@ const NAMED: &str = "mount -t tmpfs none /run && mkdir /run/netns || exit 1
     for name in a b; do touch /run/netns/$name && mount --bind $1 /run/netns/$name || exit 1; shift; done
     exec \"$@\"";
 
-/// `cci run` of four ranks, two in each name space.
-fn job(nets: &[Net; 2]) -> Command {
+/// `cci run` of ranks in two name spaces, so many in each, with these options besides.
+pub(crate) fn job(nets: [&Net; 2], slots: u32, options: &[&str]) -> Command {
     let mut job = Command::new("unshare");
-    job.args(["--mount", "sh", "-c", NAMED, "sh"]).args(nets.iter().map(Net::path));
-    job.arg(command()).args(["run", "-n", "4", "-H", "a:2,b:2", "--rsh", "ip netns exec"]);
+    job.args(["--mount", "sh", "-c", NAMED, "sh"]).args(nets.map(Net::path));
+    let (ranks, hosts) = ((2 * slots).to_string(), format!("a:{slots},b:{slots}"));
+    job.arg(command()).args(["run", "-n", &ranks, "-H", &hosts, "--rsh", "ip netns exec"]).args(options);
     for variable in ["CCI_JOB_FD", "CCI_LISTEN", "CCI_CONFIG", "CCI_CTP"] {
         job.env_remove(variable);
     }
@@ -40,7 +41,11 @@ fn job(nets: &[Net; 2]) -> Command {
 /// the cable.
 pub(crate) fn ring() {
     let nets = pair(1500);
-    let output = job(&nets).arg(built("job_ring", "cci-examples")).stdin(Stdio::null()).output().expect("a job");
+    let output = job(nets.each_ref(), 2, &[])
+        .arg(built("job_ring", "cci-examples"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("a job");
     let [said, complaint] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success(), "{complaint}");
     let mut lines: Vec<&str> = said.lines().collect();
@@ -57,7 +62,7 @@ pub(crate) fn strangers() {
     nets[1].run(&["ip route add 10.0.1.0/24 via 10.0.0.1"]);
     elsewhere.run(&["ip route add 10.0.0.0/24 via 10.0.1.1"]);
     let this = std::env::current_exe().expect("this program");
-    let running = job(&nets).arg(this).arg(RANK).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let running = job(nets.each_ref(), 2, &[]).arg(this).arg(RANK).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut job = Running(running.expect("a job"));
     let mut lines = BufReader::new(job.0.stdout.take().expect("piped")).lines().map_while(Result::ok);
     let uris: Vec<String> =
@@ -71,7 +76,8 @@ pub(crate) fn strangers() {
     assert!(ended.success(), "{ended}: {:?}", lines.collect::<Vec<_>>());
 }
 
-/// Asks a rank for a connection in each way that a stranger may.
+/// Asks a rank for a connection in each way that a stranger may. Each is refused in one sentence,
+/// which says what is missing.
 fn knock(uri: &str) {
     let address = uri.split("sock=").nth(1).and_then(|rest| rest.split(',').next()).expect("an address");
     let secret = "a".repeat(64);
@@ -86,15 +92,19 @@ fn knock(uri: &str) {
         (device_of("tcp", &[("interface", "w1")]), format!("tcp://{address}"), refused),
     ];
     for (device, uri, (limit, failure)) in tries {
-        assert_eq!(outcome(&device, &uri, limit), Err(failure), "{} to {uri}", device.transport);
+        let (outcome, reason) = outcome(&device, &uri, limit);
+        assert_eq!(outcome, Err(failure), "{} to {uri}: {reason}", device.transport);
+        let names_it = reason.contains("secret") && !reason.contains('\n');
+        assert!(names_it, "{} to {uri}: {reason:?}", device.transport);
     }
 }
 
-fn outcome(device: &Device, uri: &str, limit: Duration) -> Result<(), Failure> {
+fn outcome(device: &Device, uri: &str, limit: Duration) -> (Result<(), Failure>, String) {
     let endpoint = open(device);
     let world = World::new([&endpoint]);
     endpoint.connect(&Connect::to(uri).payload(b"rank 3").timeout(limit)).expect("a URI");
-    world.next(0, EventKind::Connect).outcome()
+    let event = world.next(0, EventKind::Connect);
+    (event.outcome(), event.reason().unwrap_or_default())
 }
 
 /// Two ranks without a secret, whose store is at an address of the network: everything stays on the

@@ -33,8 +33,10 @@ mod ports;
 mod proc;
 mod reject;
 mod routes;
+mod sealed;
 mod shares;
 mod streams;
+mod stripped;
 mod tcp;
 mod traffic;
 
@@ -121,6 +123,8 @@ const TESTS: &[Test] = &[
     Test("auto_leaves_new_connects_tcp_where_a_firewall_drops_udp", auto::firewall, &["ip", "nft"]),
     Test("ranks_of_two_hosts_connect_by_their_names", jobs::ring, &["ip", "mount", "unshare"]),
     Test("ranks_of_two_hosts_accept_no_stranger", jobs::strangers, &["ip", "mount", "unshare"]),
+    Test("nobody_between_two_hosts_reads_what_ranks_send", sealed::jobs, &["ip", "mount", "unshare"]),
+    Test("a_stripped_handshake_opens_nothing", stripped::handshake, &["ip"]),
     Test("ranks_without_a_secret_stay_on_the_loop_back_interface", jobs::without_a_secret, &["ip"]),
 ];
 
@@ -137,8 +141,10 @@ const IGNORED: u8 = 77;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|argument| argument == jobs::RANK) {
-        return jobs::rank();
+    match arguments.first().map(String::as_str) {
+        Some(jobs::RANK) => return jobs::rank(),
+        Some(sealed::RANK) => return sealed::rank(),
+        _ => (),
     }
     if let [one, name] = &arguments[..]
         && one == ONE
