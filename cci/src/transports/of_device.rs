@@ -4,7 +4,7 @@ use super::{DRIVERS, RMA_RIGHTS, driver, inspect};
 use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use cci_proto::Status;
-use cci_transport::{Arguments, Core, Driver, OpenError, Scope, Security, Transport, TransportOptions};
+use cci_transport::{Arguments, Core, Driver, OpenError, Protect, Scope, Security, Transport, TransportOptions};
 use std::borrow::Cow;
 
 impl Device {
@@ -116,6 +116,9 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
         ..TransportOptions::new(&arguments, device.max_send_size)
     };
     let transport = cci_transport::within_one_open(|| (driver.open)(core, &options))?;
+    if driver.scope == Scope::Network && driver.over.is_none() && !driver.seals() {
+        core.note_protection(Protect::Plain);
+    }
     #[cfg(feature = "trace")]
     if let Some(stamps) = &options.stamps {
         return Ok(Box::new(cci_transport::trace::Traced::new(transport, stamps.clone())));

@@ -20,6 +20,10 @@ pub const VERSION: u32 = 1;
 pub const LEN: usize = 4096;
 /// In `flags`: times are those of a virtual network.
 pub const VIRTUAL: u32 = 1;
+/// In `flags`: what crosses a network is sealed; with [`CLEAR`], where the peer agrees.
+pub const SEALED: u32 = 2;
+/// In `flags`: what crosses a network is in clear; with [`SEALED`], where the peer asks for that.
+pub const CLEAR: u32 = 4;
 /// In `state`: the endpoint's handle is armed, so that its program may sleep on it.
 pub const ARMED: u64 = 1;
 /// In `state`: the program holds every receive slot, and a peer waits for one.
@@ -154,7 +158,7 @@ pub struct Page {
     version: AtomicU32,
     len: AtomicU32,
     pid: AtomicU32,
-    /// [`VIRTUAL`].
+    /// [`VIRTUAL`], [`SEALED`], [`CLEAR`].
     pub flags: AtomicU32,
     /// When the endpoint was opened, nanoseconds.
     pub opened: AtomicU64,

@@ -31,9 +31,7 @@ pub use opening::{MAX_SEND_SIZE, transport_over};
 #[cfg(feature = "trace")]
 pub use trace::TracedLink;
 
-use cci_mem::counters::VIRTUAL;
 use cci_mem::guarded::Threading;
-use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{Failure, MAX_REQUEST, Rights, Status, Time, wire};
 use cci_transport::{
@@ -179,8 +177,9 @@ impl<L: Link> Reliable<L> {
             security: options.security.clone(),
         };
         if transport.link.is_virtual() {
-            core.counters().flags.store(VIRTUAL, Ordering::Relaxed);
+            core.note_virtual();
         }
+        core.note_protection(options.security.protect());
         // The handle stays readable until it is armed.
         Readiness::signal(&mut transport);
         transport.watch(false);

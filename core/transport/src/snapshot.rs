@@ -1,7 +1,7 @@
 //! What a viewer reads of an endpoint's counters. It believes nothing: `docs/design/counters.md`.
 
 use crate::WaitFor;
-use cci_mem::counters::{ARMED, Home, LEN, MAGIC, NAME, Page, STARVING, VERSION, VIRTUAL};
+use cci_mem::counters::{ARMED, CLEAR, Home, LEN, MAGIC, NAME, Page, SEALED, STARVING, VERSION, VIRTUAL};
 use cci_mem::sync::{AtomicU64, Ordering};
 use std::fmt;
 use std::time::Duration;
@@ -88,6 +88,12 @@ pub struct Snapshot {
     pub pid: u32,
     /// Times are those of a virtual network.
     pub is_virtual: bool,
+    /// What crosses a network is sealed; where [`Snapshot::is_clear`] too, only if the peer agrees.
+    /// Neither: nothing crosses one, or the process has a cci that does not publish it.
+    pub is_sealed: bool,
+    /// What crosses a network is in clear; where [`Snapshot::is_sealed`] too, only if the peer asks
+    /// for that.
+    pub is_clear: bool,
     /// Name of the transport.
     pub transport: String,
     /// What others connect to.
@@ -199,9 +205,12 @@ impl Snapshot {
         let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let time = |nanos: &AtomicU64| Duration::from_nanos(word(nanos));
         let state = word(&page.state);
+        let flags = page.flags.load(Ordering::Relaxed);
         Self {
             pid: page.pid(),
-            is_virtual: page.flags.load(Ordering::Relaxed) & VIRTUAL != 0,
+            is_virtual: flags & VIRTUAL != 0,
+            is_sealed: flags & SEALED != 0,
+            is_clear: flags & CLEAR != 0,
             transport: page.transport.get(),
             uri: page.uri.get(),
             opened: time(&page.opened),

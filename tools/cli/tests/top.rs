@@ -47,6 +47,14 @@ fn open(transport: &str) -> Endpoint {
     Endpoint::open(device, &EndpointOptions::new()).unwrap()
 }
 
+/// As [`open`], with these keys besides those of the device.
+fn open_with(transport: &str, keys: &[(&str, &str)]) -> Endpoint {
+    let context = Context::new().unwrap();
+    let mut device = context.devices().iter().find(|device| device.transport == transport).unwrap().clone();
+    device.arguments.extend(keys.iter().map(|(key, value)| ((*key).into(), (*value).into())));
+    Endpoint::open(&device, &EndpointOptions::new()).unwrap()
+}
+
 /// Polls until something has come of it.
 fn until<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
@@ -128,6 +136,34 @@ impl Drop for Server {
 fn process_state(pid: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat[stat.rfind(')').unwrap()..][2..3].to_owned()
+}
+
+#[test]
+fn what_crosses_a_network_is_sealed_or_not() {
+    let secret = "a".repeat(64);
+    let (sealed, off) = ([("secret", &*secret)], [("security", "off")]);
+    let prefer = [sealed[0], ("security", "prefer")];
+    let cases: [(&str, &[(&str, &str)], Option<&str>); 9] = [
+        ("sock", &sealed, Some("yes")),
+        ("sock", &prefer, Some("may")),
+        ("sock", &off, Some("no")),
+        ("tcp", &sealed, Some("yes")),
+        ("tcp", &prefer, Some("may")),
+        ("tcp", &off, Some("no")),
+        ("auto", &sealed, Some("yes")),
+        ("auto", &off, Some("no")),
+        ("sm", &[], None),
+    ];
+    for (transport, keys, seal) in cases {
+        let opened = open_with(transport, keys);
+        let shown = endpoint(std::process::id(), opened.uri());
+        assert_eq!(shown["seal"].as_str(), seal, "{transport} with {keys:?}: {shown}");
+        let table = text(&top(&["--once", "--interval", "50ms", "--pid", &std::process::id().to_string()]).stdout);
+        let (head, line) = (table.lines().next().unwrap(), table.lines().find(|line| line.contains(opened.uri())));
+        let column = head.find("SEAL").unwrap();
+        let cell = line.and_then(|line| line.get(column..column + 4)).unwrap_or_else(|| panic!("{table}"));
+        assert_eq!(cell.trim(), seal.unwrap_or("-"), "{table}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ const COUNTERS: [Metric; 12] = [
 ];
 
 /// What goes up and down.
-const GAUGES: [Metric; 8] = [
+const GAUGES: [Metric; 9] = [
     ("cci_in_flight", "Operations in flight", |it| it.in_flight),
     ("cci_connections", "Open connections", |it| it.connections),
     ("cci_recv_buffers_taken", "Receive buffers taken", |it| it.recv_taken),
@@ -36,6 +36,7 @@ const GAUGES: [Metric; 8] = [
     ("cci_send_buffers_taken", "Send buffers taken", |it| it.send_taken),
     ("cci_send_buffers", "Send buffers", |it| it.send_limit),
     ("cci_rma_taken", "RMA operations open", |it| it.rma_taken),
+    ("cci_in_clear", "1 where what crosses a network is in clear, or may be", |it| u64::from(it.is_clear)),
     ("cci_starving", "1 where the program holds every receive buffer and a peer waits", |it| u64::from(it.is_starving)),
 ];
 

@@ -6,19 +6,20 @@ use cci_report::output::table::align;
 use serde_json::{Value, json};
 
 /// Heads of the columns, the same in the live view.
-pub(crate) const HEADS: [&str; 10] =
-    ["PID", "ENDPOINT", "STATE", "SEND/S", "RECV/S", "BYTE/S", "FLY", "RETX", "RNR", "BUF"];
+pub(crate) const HEADS: [&str; 11] =
+    ["PID", "ENDPOINT", "STATE", "SEAL", "SEND/S", "RECV/S", "BYTE/S", "FLY", "RETX", "RNR", "BUF"];
 /// Those that stand to the left.
 pub(crate) const LEFT: [usize; 2] = [1, 2];
 
 /// The cells of a row, as many as [`HEADS`].
-pub(crate) fn cells(row: &EndpointRow) -> [String; 10] {
+pub(crate) fn cells(row: &EndpointRow) -> [String; 11] {
     let it = &row.endpoint.snapshot;
     let per_second = |pick: fn(&super::rows::Rates) -> f64| row.rates.map_or_else(|| "-".into(), |it| rate(pick(&it)));
     [
         row.endpoint.pid.to_string(),
         it.uri.clone(),
         row.doing(),
+        row.seal().unwrap_or("-").into(),
         per_second(|it| it.sent),
         per_second(|it| it.received),
         per_second(|it| it.bytes),
@@ -103,6 +104,7 @@ fn endpoint(row: &EndpointRow) -> Value {
         "process_state": row.endpoint.state.to_string(),
         "uri": it.uri,
         "transport": it.transport,
+        "seal": row.seal(),
         "state": row.doing_word(),
         "quiet_seconds": row.quiet,
         "per_second": rates,

@@ -233,7 +233,20 @@ impl EndpointRow {
         }
     }
 
-    /// The same as a word, for programs.
+    /// Whether what crosses a network is sealed, in four columns; none: nothing crosses one, or the
+    /// process does not publish it.
+    pub(crate) fn seal(&self) -> Option<&'static str> {
+        let it = &self.endpoint.snapshot;
+        match (it.is_sealed, it.is_clear) {
+            (true, false) => Some("yes"),
+            // Where the peer agrees.
+            (true, true) => Some("may"),
+            (false, true) => Some("no"),
+            (false, false) => None,
+        }
+    }
+
+    /// What its process does as a word, for programs.
     pub(crate) fn doing_word(&self) -> &'static str {
         match self.doing {
             Doing::Calling => "calling",

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) const LEAST: (u16, u16) = (80, 10);
 /// Widths of the columns, in the order of the heads; with one space between them, 80. The endpoint
 /// takes what is left.
-const WIDTHS: [u16; 10] = [7, 19, 10, 6, 6, 6, 4, 4, 4, 5];
+const WIDTHS: [u16; 11] = [7, 14, 10, 4, 6, 6, 6, 4, 4, 4, 5];
 const ENDPOINT: usize = 1;
 
 const _: () = {
@@ -28,11 +28,13 @@ const _: () = {
 
 const KEYS: &str = "q quit  p pause  s sort  up/down scroll  h help";
 
-const HELP: [&str; 14] = [
+const HELP: [&str; 16] = [
     "PID       process; ENDPOINT: what others connect to",
     "STATE     calling: it calls the library; sleep: it made its handle ready to",
     "          sleep on, and has not called since; quiet: it has not called;",
     "          stop: stopped by a signal. With the time since its last call.",
+    "SEAL      whether what crosses a network is sealed; may: where the peer agrees;",
+    "          -: nothing crosses one, or the process does not publish it",
     "SEND/S    messages sent a second; RECV/S: received",
     "BYTE/S    bytes a second of RMA and of messages above 56 bytes, both ways",
     "FLY       operations in flight",
@@ -176,8 +178,10 @@ mod tests {
         let mut look = Look { at: Duration::from_secs(10), others: 3, ..before.clone() };
         let busy = &mut look.endpoints[0].snapshot;
         (busy.sent, busy.received, busy.rma_bytes) = (2_345_678, 999, 1 << 36);
+        busy.is_sealed = true;
         (busy.in_flight, busy.resent, busy.not_ready) = (16, 3, 70_000);
         let waiting = &mut look.endpoints[1].snapshot;
+        (waiting.is_sealed, waiting.is_clear) = (true, true);
         waiting.uri = "sock://[fe80::1234:5678:9abc:def0%3]:50000".into();
         (waiting.progress, waiting.is_starving) = (Duration::from_secs(8), true);
         let peer = "sock://192.0.2.7:5000".into();

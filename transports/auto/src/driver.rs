@@ -9,7 +9,7 @@ use crate::way::{CONNECTS, MOST_WAYS, Way};
 use cci_proto::{Status, decimal};
 use cci_transport::{
     Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, NameCall, OpenError, Over,
-    Scope, Security, Service, Transport, TransportOptions, random,
+    Protect, Scope, Security, Service, Transport, TransportOptions, random,
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -309,7 +309,11 @@ fn open_way(
         threading: options.threading,
         ..TransportOptions::new(own, (driver.inspect)(own).max_send_size)
     };
-    (driver.open)(core, &options)
+    let transport = (driver.open)(core, &options)?;
+    if driver.scope == Scope::Network && !driver.seals() {
+        core.note_protection(Protect::Plain);
+    }
+    Ok(transport)
 }
 
 #[cfg(test)]

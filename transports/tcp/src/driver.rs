@@ -65,7 +65,10 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
 }
 
 fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
-    open_with(core, options, Secret::of(&security(options.arguments)?))
+    let security = security(options.arguments)?;
+    let tcp = open_with(core, options, Secret::of(&security))?;
+    core.note_protection(security.protect());
+    Ok(tcp)
 }
 
 /// The security of a device with these keys.

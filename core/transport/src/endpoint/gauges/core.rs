@@ -1,8 +1,8 @@
 //! The methods of [`Core`] for the counters page.
 
 use super::{Gauge, GaugesOfWay};
-use crate::{Core, monotonic};
-use cci_mem::counters::{ARMED, Page, STARVING, VIRTUAL};
+use crate::{Core, Protect, monotonic};
+use cci_mem::counters::{ARMED, CLEAR, Page, SEALED, STARVING, VIRTUAL};
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
 
@@ -32,6 +32,27 @@ impl Core {
         if word.load(Ordering::Relaxed) < now.0 {
             word.store(now.0, Ordering::Relaxed);
         }
+    }
+
+    /// Publishes what the connections of a transport over a network ask for. Where an endpoint has
+    /// several ways, what each of them asks for adds up.
+    pub fn note_protection(&self, protect: Protect) {
+        self.note(match protect {
+            Protect::Plain => CLEAR,
+            Protect::Prefer => SEALED | CLEAR,
+            Protect::Sealed => SEALED,
+        });
+    }
+
+    /// Publishes that times are those of a virtual network.
+    pub fn note_virtual(&self) {
+        self.note(VIRTUAL);
+    }
+
+    /// Adds flags to those of the page, which nobody else writes.
+    fn note(&self, flags: u32) {
+        let word = &self.counters.flags;
+        word.store(word.load(Ordering::Relaxed) | flags, Ordering::Relaxed);
     }
 
     /// The counters page of this endpoint.
