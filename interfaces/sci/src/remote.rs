@@ -97,7 +97,12 @@ impl RemoteSegment {
             self.shared.load_mirror(mirror, range.clone())?;
         }
         self.shared.with(|state| match state.remotes.get(&self.token) {
-            Some(remote) if !remote.is_lost => Window::new(&self.shared, &self.mapped, range, access),
+            Some(remote) if !remote.is_lost => {
+                let window = Window::new(&self.shared, &self.mapped, range, access);
+                // The thread of the mirrors may have found it without a window, and sleep.
+                state.mirrors.wake();
+                window
+            }
             _ => Err(Error::SegmentNotConnected),
         })
     }
