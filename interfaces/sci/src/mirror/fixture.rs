@@ -9,11 +9,16 @@ pub(crate) fn connected() -> (Host, LocalSegment, Host, RemoteSegment) {
 
 /// The same of hosts with these options.
 pub(crate) fn connected_with(options: Options) -> (Host, LocalSegment, Host, RemoteSegment) {
+    connected_to(4096, options)
+}
+
+/// The same with a segment of so many bytes.
+pub(super) fn connected_to(len: usize, options: Options) -> (Host, LocalSegment, Host, RemoteSegment) {
     let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
     let options = options.nodes(Nodes::new()).device(device);
     let open = || Host::open(&options).expect("a host");
     let (owner, other) = (open(), open());
-    let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
+    let segment = owner.create(fastrand::u32(..), len).expect("memory");
     segment.prepare().and_then(|()| segment.publish()).expect("room");
     let far = other.connect(owner.node(), segment.id(), Some(cci_conformance::LIMIT)).expect("published");
     (owner, segment, other, far)

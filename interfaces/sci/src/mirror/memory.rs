@@ -20,6 +20,20 @@ pub(crate) enum Block {
     Open = 2,
     /// As open, since the last comparison.
     Fresh = 3,
+    /// Write-protected, and the owner sends what changes: a first store waits for nobody.
+    Watched = 4,
+}
+
+impl Block {
+    /// Whether a store to its pages is noticed before it is made.
+    pub(super) fn is_protected(self) -> bool {
+        matches!(self, Self::Quiet | Self::Watched)
+    }
+
+    /// Whether the program may have stored to it lately.
+    pub(super) fn is_open(self) -> bool {
+        matches!(self, Self::Open | Self::Fresh)
+    }
 }
 
 /// What has become of changes.
@@ -67,6 +81,7 @@ impl Mirror {
             1 => Block::Quiet,
             2 => Block::Open,
             3 => Block::Fresh,
+            4 => Block::Watched,
             _ => Block::Absent,
         }
     }

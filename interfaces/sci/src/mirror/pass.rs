@@ -43,7 +43,7 @@ impl Twin {
     pub(super) fn is_compared(&self, block: usize) -> bool {
         match self.mirror.block(block) {
             Block::Absent => false,
-            Block::Quiet => self.unsure.contains(&block) || !self.failed.is_empty(),
+            Block::Quiet | Block::Watched => self.unsure.contains(&block) || !self.failed.is_empty(),
             Block::Open | Block::Fresh => true,
         }
     }

@@ -183,7 +183,7 @@ impl State {
                 watch.open(&twin.mirror, block);
             }
             twin.mirror.set_block(block, Block::Fresh);
-        } else if state != Block::Quiet {
+        } else if !state.is_protected() {
             twin.mirror.set_block(block, Block::Fresh);
         }
         twin.take(watch.as_deref(), offset, bytes);

@@ -182,6 +182,11 @@ impl Mirrors {
         self.thread.take()
     }
 
+    /// Whether an RMA to these bytes of a mirror's segment has not ended.
+    pub(super) fn is_written(&self, token: u64, bytes: Range<usize>) -> bool {
+        self.transfers.values().any(|of| of.token == token && !of.is_read && bytes.contains(&of.offset))
+    }
+
     /// Has the thread look when the next comparison is due.
     pub(crate) fn wake(&self) {
         if let Some(watch) = &self.watch {

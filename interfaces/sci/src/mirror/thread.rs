@@ -19,9 +19,12 @@ const QUIET: Duration = Duration::from_millis(1);
 /// The longest pause where blocks cannot be protected, and its least multiple of a comparison.
 const LONG: Duration = Duration::from_millis(10);
 const SHARE: u32 = 200;
-/// The pause between two looks while a first store waits: this part of the time that it has waited.
+/// The pause between two looks while a first store waits and this thread alone can take the answer:
+/// this part of the time that it has waited. The longest one is also the pause where the thread of
+/// the host takes the answer: that may begin a callback meanwhile, which stores.
 const SHARE_OF_STORE: u32 = 4;
 const SHORTEST: Duration = Duration::from_micros(10);
+const LONGEST: Duration = Duration::from_millis(1);
 /// How late the system may wake the thread, ns.
 const SLACK: Option<NonZeroU64> = NonZeroU64::new(1000);
 
@@ -55,23 +58,36 @@ impl Shared {
     /// Serves first stores that wait for owners; the pause until it looks again. `None`: the host
     /// has ended.
     fn serve_stores(&self, watch: &Watch) -> Option<Option<Duration>> {
-        let stores = watch.stores().clone();
-        if stores.is_empty() {
+        let (stores, streaks) = (watch.stores().clone(), watch.take_streaks());
+        if stores.is_empty() && streaks.is_empty() {
             return Some(None);
         }
-        // The thread of the host may itself be the one that waits, in a callback.
         let mut state = self.lock().ok()?;
+        // It may itself be the one that waits, in a callback.
+        let is_left = state.callbacks.running.is_none();
         self.take_events(&mut state);
         self.serve_timers(&mut state, Instant::now());
         state.links.pump(self.endpoint());
         state.advance_all(self.endpoint());
-        let mut pause = LONG;
+        let mut pause = None;
         for (token, block, since) in stores {
-            state.with_twin(token, |state, twin| state.serve_store(self.endpoint(), twin, watch, (block, since)));
-            pause = pause.min((since.elapsed() / SHARE_OF_STORE).max(SHORTEST));
+            let serve =
+                |state: &mut State, twin: &mut Twin| state.serve_store(self.endpoint(), twin, watch, (block, since));
+            // Without a twin the store has gone on.
+            if let Some(is_asked) = state.with_twin(token, serve) {
+                let look = (since.elapsed() / SHARE_OF_STORE).clamp(SHORTEST, LONGEST);
+                let look = if is_asked && is_left { LONGEST } else { look };
+                pause = Some(pause.map_or(look, |pause: Duration| pause.min(look)));
+            }
+        }
+        for (token, block) in streaks {
+            state.with_twin(token, |state, twin| state.ask_ahead(self.endpoint(), twin, block));
         }
         self.finish_driving(state);
-        Some(Some(pause))
+        if is_left && pause.is_some() {
+            self.leave_to_thread();
+        }
+        Some(pause)
     }
 
     /// Compares what is due; the pause until something is. `None`: the host has ended.
@@ -109,13 +125,13 @@ impl State {
     fn tend_changes(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
         let is_watched = watch.is_watched(twin.mirror.token);
         if twin.reading.is_some() {
-            self.give_up_reads(endpoint, twin);
+            self.give_up_reads(endpoint, twin, watch);
             self.advance_read(endpoint, twin);
             return Some(LONG);
         }
         if twin.pass.is_none() {
             if !twin.is_due() {
-                return None;
+                return self.unwatch_quiet(endpoint, twin, watch);
             }
             let left = twin.next.saturating_duration_since(Instant::now());
             if !left.is_zero() {
@@ -137,10 +153,8 @@ impl State {
                 twin.begin_pass(false);
                 self.advance_pass(endpoint, twin);
             }
-            if twin.pass.is_none() {
-                self.unwatch_quiet(endpoint, twin);
-            }
-            return twin.is_due().then_some(twin.pause);
+            let watched = self.unwatch_quiet(endpoint, twin, watch);
+            return [twin.is_due().then_some(twin.pause), watched].into_iter().flatten().min();
         }
         let is_quiet = twin.changed.iter().all(|changed| now.saturating_duration_since(*changed) > QUIET);
         twin.pause = if is_quiet { (2 * twin.pause).min(LONG).max(SHARE * (now - begun)) } else { SHORT };
@@ -153,7 +167,7 @@ impl Twin {
     /// Whether there is something to compare.
     pub(crate) fn is_due(&self) -> bool {
         let states = || self.loaded.clone().map(|block| self.mirror.block(block));
-        let is_open = states().any(|state| matches!(state, Block::Open | Block::Fresh));
+        let is_open = states().any(Block::is_open);
         is_open || self.pass.is_some() || !self.failed.is_empty() || !self.unsure.is_empty()
     }
 
@@ -162,7 +176,9 @@ impl Twin {
         let mut any = false;
         for block in self.loaded.clone() {
             let is_quiet = now.saturating_duration_since(self.changed[block]) >= QUIET;
-            if is_quiet && self.mirror.block(block) == Block::Open && watch.protect(&self.mirror, block) {
+            // The owner goes on to send what changes, for a while.
+            let state = if self.is_answered(block) { Block::Watched } else { Block::Quiet };
+            if is_quiet && self.mirror.block(block) == Block::Open && watch.protect(&self.mirror, block, state) {
                 self.unsure.insert(block);
                 any = true;
             }

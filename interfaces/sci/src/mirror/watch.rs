@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 type Area = (Arc<Mirror>, bool);
 /// A block to which a first store waits: the token of its mirror, its number, since when.
 pub(super) type Store = (u64, usize, Instant);
+/// A block of a mirror, by its token.
+pub(super) type Place = (u64, usize);
 
 /// What the thread and the host share without the lock of the host.
 pub(crate) struct Watch {
@@ -20,6 +22,8 @@ pub(crate) struct Watch {
     areas: Mutex<Vec<Area>>,
     /// First stores that wait for owners.
     stores: Mutex<Vec<Store>>,
+    /// Blocks whose first stores went on at once, behind a block that is stored to as well.
+    streaks: Mutex<Vec<Place>>,
     /// Held while a block is protected or opened, so that its state is that of its pages.
     gate: Mutex<()>,
 }
@@ -28,7 +32,8 @@ impl Watch {
     pub(crate) fn new(is_protecting: bool) -> rustix::io::Result<Self> {
         let faults = is_protecting.then(Faults::open).flatten();
         let wake = descriptors::eventfd(0)?;
-        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()), stores: Mutex::new(Vec::new()), gate: Mutex::new(()) })
+        let (areas, stores, streaks) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self { faults, wake, areas, stores, streaks, gate: Mutex::default() })
     }
 
     fn areas(&self) -> MutexGuard<'_, Vec<Area>> {
@@ -38,6 +43,16 @@ impl Watch {
     /// First stores that wait for owners.
     pub(super) fn stores(&self) -> MutexGuard<'_, Vec<Store>> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the blocks whose first stores went on at once, behind a block that is stored to.
+    pub(super) fn take_streaks(&self) -> Vec<Place> {
+        std::mem::take(&mut self.streaks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a first store to a block waits for the owner.
+    pub(super) fn has_store(&self, place: Place) -> bool {
+        self.stores().iter().any(|(token, block, _)| (*token, *block) == place)
     }
 
     pub(crate) fn wake(&self) {
@@ -74,13 +89,17 @@ impl Watch {
     pub(super) fn protect_first(&self, mirror: &Mirror, block: usize) -> bool {
         let faults = self.faults.as_ref().filter(|_| self.is_watched(mirror.token));
         let is_registered = faults.is_some_and(|faults| faults.register_pages(&mirror.region, mirror.span(block)));
-        is_registered && self.protect(mirror, block)
+        is_registered && self.protect(mirror, block, Block::Quiet)
     }
 
     /// Replaces a page of a block that is protected, and stays so: no store comes in between.
-    pub(super) fn replace(&self, mirror: &Mirror, offset: usize, words: &[u64]) {
+    /// False: a first store has come before, and the page is as it was.
+    pub(super) fn replace(&self, mirror: &Mirror, offset: usize, words: &[u64]) -> bool {
         let gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        let faults = self.faults.as_ref().filter(|_| mirror.block(offset / BLOCK) == Block::Quiet);
+        if !mirror.block(offset / BLOCK).is_protected() {
+            return false;
+        }
+        let faults = self.faults.as_ref();
         let is_replaced = faults.is_some_and(|faults| faults.replace_page(&mirror.region, offset, words));
         drop(gate);
         if !is_replaced {
@@ -90,6 +109,17 @@ impl Watch {
             let first = offset / size_of::<u64>();
             words.iter().enumerate().for_each(|(at, word)| mirror.region.set(first + at, *word));
         }
+        true
+    }
+
+    /// Gives a protected block another state. False: it has not the first one.
+    pub(super) fn turn(&self, mirror: &Mirror, block: usize, [from, to]: [Block; 2]) -> bool {
+        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_so = mirror.block(block) == from;
+        if is_so {
+            mirror.set_block(block, to);
+        }
+        is_so
     }
 
     fn unprotect(&self, mirror: &Mirror, block: usize) {
@@ -100,10 +130,11 @@ impl Watch {
         }
     }
 
-    /// Protects a block. The thread lets first stores through.
-    pub(super) fn protect(&self, mirror: &Mirror, block: usize) -> bool {
+    /// Protects a block, whose state is one of those that are. The thread lets first stores
+    /// through.
+    pub(super) fn protect(&self, mirror: &Mirror, block: usize, state: Block) -> bool {
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        mirror.set_block(block, Block::Quiet);
+        mirror.set_block(block, state);
         let faults = self.faults.as_ref();
         let is_protected = faults.is_some_and(|faults| faults.protect(&mirror.region, mirror.span(block), true));
         if !is_protected {
@@ -123,9 +154,13 @@ impl Watch {
             let found = areas.iter().find_map(|(mirror, _)| Some((mirror, offset(mirror)?)));
             let Some((mirror, block)) = found.map(|(mirror, offset)| (mirror, offset / BLOCK)) else { continue };
             any = true;
+            let place = (mirror.token, block);
             if !mirror.is_waiting() || mirror.block(block) != Block::Quiet {
                 self.open(mirror, block);
-            } else if !self.stores().iter().any(|(token, of, _)| (*token, *of) == (mirror.token, block)) {
+                if mirror.is_waiting() && block > 0 && mirror.block(block - 1).is_open() {
+                    self.streaks.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+                }
+            } else if !self.has_store(place) {
                 self.stores().push((mirror.token, block, Instant::now()));
             }
         }

@@ -20,6 +20,12 @@ use std::time::{Duration, Instant};
 
 /// How long a first store waits for the owner, at most.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the owner watches a block behind its last change. A program that stores once in a
+/// millisecond waits for nobody.
+const WATCHED: Duration = Duration::from_millis(4);
+/// Blocks behind one that are asked for along with it: twice as many for each block before it that
+/// is stored to, this many times at most.
+const DOUBLED: usize = 4;
 /// Blocks of a mirror that are watched where stores cannot be waited for.
 const MOST_OPEN: usize = 16;
 
@@ -61,10 +67,14 @@ impl Twin {
     /// False: they have nothing new.
     pub(super) fn take_words(&mut self, watch: Option<&Watch>, changes: &[Change]) -> bool {
         let Some(block) = changes.first().map(|change| change.place as usize * WORD / BLOCK) else { return false };
-        match watch.filter(|_| self.mirror.block(block) == Block::Quiet) {
+        match watch.filter(|_| self.mirror.block(block).is_protected()) {
             Some(watch) => self.take_quietly(watch, changes),
-            None => changes.iter().filter(|change| self.take_word(change)).count() > 0,
+            None => self.take_openly(changes),
         }
+    }
+
+    fn take_openly(&mut self, changes: &[Change]) -> bool {
+        changes.iter().filter(|change| self.take_word(change)).count() > 0
     }
 
     fn take_word(&mut self, change: &Change) -> bool {
@@ -95,16 +105,21 @@ impl Twin {
             let mut words: Vec<_> = (first..first + page).map(|place| self.mirror.region.load(place)).collect();
             let mut is_new = false;
             for Change { place, mask, value } in changes {
-                let known = &mut self.words[*place as usize];
-                let (word, own) = (merge(*known, *value, *mask), &mut words[*place as usize - first]);
-                is_new |= word != *known;
-                *own = seen(*known, *own, word);
-                *known = word;
-            }
-            if is_new {
-                watch.replace(&self.mirror, first * WORD, &words);
+                let known = self.words[*place as usize];
+                let (word, own) = (merge(known, *value, *mask), &mut words[*place as usize - first]);
+                is_new |= word != known;
+                *own = seen(known, *own, word);
             }
             any |= is_new;
+            if is_new && !watch.replace(&self.mirror, first * WORD, &words) {
+                // The first store has come, to a block that waits for nobody.
+                self.take_openly(changes);
+                continue;
+            }
+            for Change { place, mask, value } in changes {
+                let known = &mut self.words[*place as usize];
+                *known = merge(*known, *value, *mask);
+            }
         }
         any
     }
@@ -139,14 +154,16 @@ impl Twin {
 }
 
 impl State {
-    /// Asks the owner what it has in a block, and what changes there from then on. False: RMAs are
-    /// to end before, which it could not tell from stores of its program.
+    /// Asks the owner what it has in a block, and what changes there from then on. False: RMAs to
+    /// the block are to end before, which it could not tell from stores of its program.
     fn ask_watch(&mut self, endpoint: &Endpoint, twin: &mut Twin, block: usize, is_read: bool) -> bool {
         let Ok(number) = u32::try_from(block) else { return false };
-        if twin.writes > 0 || !twin.failed.is_empty() {
+        let (offset, len) = twin.mirror.span(block);
+        let words = (offset / WORD) as u64..(offset + len).div_ceil(WORD) as u64;
+        let is_written = self.mirrors.is_written(twin.mirror.token, offset..offset + len);
+        if is_written || twin.failed.range(words).next().is_some() {
             return false;
         }
-        let (offset, len) = twin.mirror.span(block);
         let sums = sums_of(&twin.words[offset / WORD..][..len.div_ceil(WORD)]);
         twin.watching
             .insert(block, Watching { since: Instant::now(), is_answered: false, is_read, changes: BTreeMap::new() });
@@ -170,31 +187,52 @@ impl State {
         }
     }
 
-    /// A first store waits for a block. It goes on once the owner has answered, or did not.
+    /// A first store waits for a block. It goes on once the owner has answered, or did not. False:
+    /// the owner is not asked yet.
     pub(super) fn serve_store(
         &mut self,
         endpoint: &Endpoint,
         twin: &mut Twin,
         watch: &Watch,
         (block, since): (usize, Instant),
-    ) {
+    ) -> bool {
         let is_late = since.elapsed() > PATIENCE;
         if is_late || twin.mirror.block(block) != Block::Quiet {
             twin.mirror.set_waiting(!is_late);
             watch.open(&twin.mirror, block);
         } else if twin.watching.get(&block).is_none_or(|of| of.is_answered) {
-            self.ask_watch(endpoint, twin, block, false);
+            if !self.ask_watch(endpoint, twin, block, false) {
+                return false;
+            }
+            self.ask_ahead(endpoint, twin, block);
+        }
+        true
+    }
+
+    /// A program that stores to block after block waits for some of them: those behind are asked
+    /// for before it comes to them.
+    pub(super) fn ask_ahead(&mut self, endpoint: &Endpoint, twin: &mut Twin, block: usize) {
+        let is_open = |back: &usize| block.checked_sub(*back).is_some_and(|at| twin.mirror.block(at).is_open());
+        let before = (1..=DOUBLED + 1).take_while(is_open).count();
+        let count = if before == 0 { 0 } else { 1 << (before - 1) };
+        let is_backed_up = twin.partner.is_some_and(|peer| self.links.is_backed_up(peer));
+        for next in block + 1..(block + 1 + count).min(twin.loaded.end) {
+            let is_asked = twin.mirror.block(next) != Block::Quiet || twin.is_watched(next);
+            if is_backed_up || !is_asked && !self.ask_watch(endpoint, twin, next, false) {
+                return;
+            }
         }
     }
 
     /// Reads do not wait for an owner that has not answered for long.
-    pub(super) fn give_up_reads(&mut self, endpoint: &Endpoint, twin: &mut Twin) {
+    pub(super) fn give_up_reads(&mut self, endpoint: &Endpoint, twin: &mut Twin, watch: &Watch) {
         let late = twin.watching.iter().filter(|(_, of)| of.is_read && of.since.elapsed() > PATIENCE);
         for block in late.map(|(block, _)| *block).collect::<Vec<_>>() {
             if let Some(reading) = &mut twin.reading {
                 reading.open = reading.open.saturating_sub(1);
                 reading.has_failed = true;
             }
+            watch.turn(&twin.mirror, block, [Block::Watched, Block::Quiet]);
             self.unwatch(endpoint, twin, block);
         }
     }
@@ -204,13 +242,24 @@ impl State {
         self.send(endpoint, twin.partner, Message::Unwatch { token: twin.mirror.token, block: block as u32 });
     }
 
-    /// Blocks that were protected, and of which all is sent, are watched no more.
-    pub(super) fn unwatch_quiet(&mut self, endpoint: &Endpoint, twin: &mut Twin) {
-        let is_quiet = |block: &usize| twin.mirror.block(*block) == Block::Quiet && !twin.unsure.contains(block);
-        let over = twin.watching.iter().filter(|(block, of)| of.is_answered && !of.is_read && is_quiet(block));
-        for block in over.map(|(block, _)| *block).collect::<Vec<_>>() {
-            self.unwatch(endpoint, twin, block);
+    /// Blocks that were protected for a while, and of which all is sent, are watched no more. How
+    /// long it is until the next one is not.
+    pub(super) fn unwatch_quiet(&mut self, endpoint: &Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
+        if twin.pass.is_some() {
+            return None;
         }
+        let now = Instant::now();
+        let is_quiet = |block: &usize| twin.mirror.block(*block) == Block::Watched && !twin.unsure.contains(block);
+        let left = |block: usize| (twin.changed[block] + WATCHED).saturating_duration_since(now);
+        let of_quiet = twin.watching.iter().filter(|(block, of)| of.is_answered && !of.is_read && is_quiet(block));
+        let quiet: Vec<_> = of_quiet.map(|(block, _)| (*block, left(*block))).collect();
+        for (block, _) in quiet.iter().filter(|(_, left)| left.is_zero()) {
+            // Unless a first store has come.
+            if watch.turn(&twin.mirror, *block, [Block::Watched, Block::Quiet]) {
+                self.unwatch(endpoint, twin, *block);
+            }
+        }
+        quiet.into_iter().map(|(_, left)| left).filter(|left| !left.is_zero()).min()
     }
 
     /// What the program of the owner has stored, or what a block has that was asked for.
@@ -250,8 +299,13 @@ impl State {
             let is_quiet = twin.mirror.block(block) == Block::Quiet;
             twin.take_block(&watch, &changes);
             if is_quiet {
-                watch.open(&twin.mirror, block);
                 twin.changed[block] = Instant::now();
+                if watch.has_store((token, block)) {
+                    watch.open(&twin.mirror, block);
+                } else {
+                    // It was asked for ahead, or read. A store that has just come finds it so.
+                    watch.turn(&twin.mirror, block, [Block::Quiet, Block::Watched]);
+                }
             }
             state.advance_read(endpoint, twin);
         });
@@ -267,9 +321,101 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use crate::Access;
-    use crate::mirror::fixture::{connected, until};
-    use crate::mirror::memory::Block;
+    use super::*;
+    use crate::mirror::fixture::{connected, connected_to, until};
+    use crate::{Access, Host, Options};
+    use cci_conformance::LIMIT;
+
+    /// Whether something is so of a host's only mirror.
+    fn is_so(host: &Host, act: impl FnOnce(&mut Twin) -> bool) -> bool {
+        host.shared.with_quietly(|state| Ok(state.mirrors.all.values_mut().next().is_some_and(|twin| act(twin))))
+            == Ok(true)
+    }
+
+    /// Stores to the first block until it has this state, and has it stay so.
+    fn bring_to(host: &Host, is_right: fn(Block) -> bool, mut store: impl FnMut()) {
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < LIMIT, "the block is never so");
+            store();
+            let mut is_quiet = false;
+            while !is_quiet {
+                let is_found = is_so(host, |twin| {
+                    let state = twin.mirror.block(0);
+                    is_quiet = state == Block::Quiet;
+                    if is_right(state) {
+                        twin.changed[0] = Instant::now() + 2 * LIMIT;
+                    }
+                    is_right(state)
+                });
+                if is_found {
+                    return;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// The owner sends what changes, but cannot answer.
+    #[test]
+    fn a_store_to_a_watched_block_waits_for_nobody() {
+        let (owner, segment, other, far) = connected();
+        let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
+        let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        if !is_so(&other, |twin| twin.mirror.block(0) == Block::Quiet) {
+            // The system lets this user not watch stores.
+            return;
+        }
+        let mut last = 0_u64;
+        bring_to(
+            &other,
+            |state| state == Block::Watched,
+            || {
+                last += 1;
+                window.store(64, last).expect("inside");
+                until("the store", &|| own.load(64) == Ok(last));
+            },
+        );
+        // What it changes meanwhile is seen before the message that it sends then.
+        own.store(72, 5_u64).expect("inside");
+        let is_stopped = owner.shared.lock().expect("open");
+        window.store(64, 0_u64).expect("inside");
+        assert!(is_so(&other, |twin| twin.mirror.is_waiting() && twin.mirror.block(0).is_open()), "it has waited");
+        drop(is_stopped);
+        until("the last store", &|| own.load(64) == Ok(0_u64));
+    }
+
+    /// It stores to one block after the other.
+    #[test]
+    fn blocks_behind_those_that_are_stored_to_are_asked_for() {
+        let (owner, segment, other, far) = connected_to(8 * BLOCK, Options::new());
+        let own = segment.map(0..8 * BLOCK, Access::ReadWrite).expect("mapped");
+        let window = far.map(0..8 * BLOCK, Access::ReadWrite).expect("mapped");
+        if !is_so(&other, |twin| twin.mirror.block(0) == Block::Quiet) {
+            // The system lets this user not watch stores.
+            return;
+        }
+        let mut last = 0_u64;
+        bring_to(
+            &other,
+            |state| state == Block::Open,
+            || {
+                last += 1;
+                window.store(0, last).expect("inside");
+                until("a store", &|| own.load(0) == Ok(last));
+            },
+        );
+        std::thread::scope(|scope| {
+            let is_stopped = owner.shared.lock().expect("open");
+            let store = scope.spawn(|| window.store(BLOCK, 7_u64));
+            until("the next one", &|| is_so(&other, |twin| twin.is_watched(1) && twin.is_watched(2)));
+            assert!(is_so(&other, |twin| (3..8).all(|block| !twin.is_watched(block))), "one is enough");
+            drop(is_stopped);
+            assert_eq!(store.join().expect("no panic"), Ok(()));
+        });
+        until("the store", &|| own.load(BLOCK) == Ok(7_u64));
+        assert!(is_so(&other, |twin| !twin.mirror.block(2).is_open()), "nobody has stored to it");
+    }
 
     /// Nothing else is sent: the first store to a quiet window waits for what the owner has.
     #[test]
