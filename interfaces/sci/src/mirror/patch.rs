@@ -186,12 +186,15 @@ impl Group<'_> {
         for change in self.changes() {
             let Change { place, mask, value } = change;
             let known = shadow.word(place);
-            let update =
-                |old: u64| Some(merge(old, value, whole_mask(mask, known.map_or(0, |known| mask_of(old ^ known)))));
+            let crossed = shadow.crossed_mask(&change, memory.len() as usize);
+            let update = |old: u64| {
+                let by_owner = known.map_or(0, |known| mask_of(old ^ known));
+                Some(merge(old, value, crossed | whole_mask(mask, by_owner)))
+            };
             if memory.update(place * WORD as u64, WORD, update).is_none() {
-                apply_tail(memory, place as usize * WORD, (value.to_ne_bytes(), mask));
+                apply_tail(memory, place as usize * WORD, (value.to_ne_bytes(), crossed));
             }
-            shadow.note(change);
+            shadow.note(Change { mask: crossed, ..change });
         }
     }
 }
@@ -350,6 +353,40 @@ mod tests {
         segment.write(13, &[9]);
         store(&mut shadow, 0x1bb, 0b1);
         assert_eq!(segment.to_vec(8, 8), [0xbb, 1, 0, 0, 0, 9, 0, 0]);
+    }
+
+    /// The mirror is sent what the owner has changed, and has stored before it has that.
+    #[test]
+    fn a_store_that_crosses_what_the_owner_sends_arrives_whole() {
+        let segment = memory(4096, 0);
+        let mut shadow = Shadow::default();
+        let known = crate::mirror::shadow::sums_of(&[0; 512]);
+        assert_eq!(shadow.watch(&segment.memory(), 0, &known, true), Some(Vec::new()));
+        // Words of the mirror: all of it, and which bytes it has changed.
+        let store = |shadow: &mut Shadow, word: [u8; WORD], mask: u8| {
+            let change = Change { place: 1, mask, value: u64::from_ne_bytes(word) };
+            let groups = emit(&[change], 1000).remove(0).0;
+            assert!(apply_watched(&segment.memory(), shadow, groups.first, &groups.bytes));
+            let sent = shadow.take_changes(&segment.memory());
+            assert!(sent.is_empty(), "the mirror has kept its word: {sent:?}");
+            segment.to_vec(8, WORD)
+        };
+        let change = |shadow: &mut Shadow, at: usize, bytes: &[u8]| {
+            segment.write(8 + at, bytes);
+            assert_eq!(shadow.take_changes(&segment.memory()).len(), 1);
+        };
+        assert_eq!(store(&mut shadow, [0x54, 1, 0, 0, 0, 0, 0, 0], 0b11), [0x54, 1, 0, 0, 0, 0, 0, 0]);
+        change(&mut shadow, 0, &[0, 0]);
+        assert_eq!(store(&mut shadow, [0xaa, 1, 0, 0, 0, 0, 0, 0], 0b1), [0xaa, 1, 0, 0, 0, 0, 0, 0]);
+        // Bytes that the mirror has not changed stay the owner's, though it has changed others of
+        // the mirror's before.
+        change(&mut shadow, 0, &[7]);
+        change(&mut shadow, 1, &[9]);
+        assert_eq!(store(&mut shadow, [0xbb, 1, 0, 0, 0, 0, 0, 0], 0b1), [0xbb, 9, 0, 0, 0, 0, 0, 0]);
+        // It has none of the last two.
+        change(&mut shadow, 0, &[5]);
+        change(&mut shadow, 4, &[6]);
+        assert_eq!(store(&mut shadow, [0xcc, 9, 0, 0, 0, 0, 0, 0], 0b1), [0xcc, 9, 0, 0, 6, 0, 0, 0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::mirror::changes::{Change, Found, compare};
 use crate::mirror::memory::BLOCK;
 use crate::mirror::sys::{bytes_mut, words_of};
-use crate::mirror::words::{WORD, Words, mask_before, mask_of, merge, sum_of};
+use crate::mirror::words::{WORD, Words, mask_before, mask_of, merge, sum_of, whole_mask};
 use cci::Memory;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +12,9 @@ use std::ops::Range;
 /// Words of a block, and of a page that has a sum of its own.
 const WORDS: usize = BLOCK / WORD;
 const PAGE: usize = 512;
+/// Words of which is known what the mirror was sent last, at most, and of how many messages.
+const MOST_TOLD: usize = 1024;
+const TOLD: u32 = 4;
 /// All that is found goes by messages.
 const EVERYWHERE: Range<u64> = 0..u64::MAX;
 
@@ -30,6 +33,9 @@ pub(crate) struct Shadow {
     /// The number of the last patch that was applied.
     pub(crate) applied: u32,
     found: Found,
+    /// Which bytes of words the mirror was sent, by the last messages that had the word: a mask in
+    /// each byte, the last one the lowest.
+    told: BTreeMap<u64, u32>,
 }
 
 /// A range of words of a segment, and how many bytes it has there.
@@ -55,6 +61,42 @@ impl Shadow {
     /// What the mirror has. `None`: it is not watched.
     pub(super) fn word(&self, place: u64) -> Option<u64> {
         self.blocks.get(&(place / WORDS as u64))?.get(place as usize % WORDS).copied()
+    }
+
+    /// Which bytes of a mirror's store win over those that its owner has changed, and that the
+    /// mirror did not have: the bytes beside the store are those that it had.
+    pub(super) fn crossed_mask(&self, change: &Change, len: usize) -> u8 {
+        let Change { place, mask, value } = *change;
+        let Some(known) = self.word(place) else { return mask };
+        let inside = mask_before(place as usize * WORD, len);
+        let stale = mask_of(value ^ known) & !mask & inside;
+        if stale == 0 {
+            return mask;
+        }
+        let told = self.told.get(&place).copied().unwrap_or_default();
+        let (mut won, mut crossed) = (mask, 0);
+        // As many of the last messages as change what it had.
+        for at in 0..TOLD {
+            let by_owner = (told >> (u8::BITS * at)) as u8;
+            crossed |= by_owner;
+            won |= whole_mask(mask, by_owner);
+            if stale & !crossed == 0 {
+                return won & inside;
+            }
+        }
+        mask
+    }
+
+    /// The mirror is sent this.
+    fn note_told(&mut self, changes: &[Change]) {
+        let last = &changes[changes.len().saturating_sub(MOST_TOLD)..];
+        if self.told.len() + last.len() > MOST_TOLD {
+            self.told.clear();
+        }
+        for Change { place, mask, .. } in last {
+            let masks = self.told.entry(*place).or_default();
+            *masks = *masks << 8 | u32::from(*mask);
+        }
     }
 
     /// The mirror has sent this.
@@ -83,7 +125,9 @@ impl Shadow {
             return None;
         }
         if let Some(words) = self.blocks.get_mut(&block.into()) {
-            return Some(differences(memory, &mut self.found, block.into(), words));
+            let changes = differences(memory, &mut self.found, block.into(), words);
+            self.note_told(&changes);
+            return Some(changes);
         }
         let mut words = vec![0; len.div_ceil(WORD)];
         // Inside, as just seen.
@@ -114,12 +158,15 @@ impl Shadow {
     pub(super) fn unwatch(&mut self, block: u32) {
         self.blocks.remove(&block.into());
         self.due.remove(&block);
+        self.told.retain(|place, _| place / WORDS as u64 != u64::from(block));
     }
 
     /// What others have changed since the mirror had it, which it has from now on, in rising order.
     pub(super) fn take_changes(&mut self, memory: &Memory) -> Vec<Change> {
-        let found = &mut self.found;
-        self.blocks.iter_mut().flat_map(|(block, words)| differences(memory, found, *block, words)).collect()
+        let (found, blocks) = (&mut self.found, self.blocks.iter_mut());
+        let changes: Vec<_> = blocks.flat_map(|(block, words)| differences(memory, found, *block, words)).collect();
+        self.note_told(&changes);
+        changes
     }
 }
 

@@ -146,7 +146,8 @@ impl Twin {
         let masks = self.masks(first.place.min(last.place)..first.place.max(last.place) + 1);
         let left = |change: &Change| {
             let on_way = masks.get(&change.place).copied().unwrap_or_default();
-            Change { mask: change.mask & !on_way, ..*change }
+            // The owner has a store that is on its way whole, if both have changed a byte.
+            Change { mask: change.mask & !whole_mask(on_way, change.mask), ..*change }
         };
         let changes: Vec<_> = changes.iter().map(left).collect();
         self.changes += u64::from(self.take_words(Some(watch), &changes));
@@ -322,7 +323,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mirror::fixture::{connected, connected_to, until};
+    use crate::mirror::fixture::{connected, connected_to, connected_with, until};
     use crate::{Access, Host, Options};
     use cci_conformance::LIMIT;
 
@@ -415,6 +416,32 @@ mod tests {
         });
         until("the store", &|| own.load(BLOCK) == Ok(7_u64));
         assert!(is_so(&other, |twin| !twin.mirror.block(2).is_open()), "nobody has stored to it");
+    }
+
+    /// It was on its way when the owner sent what its program had stored: the owner has it whole.
+    #[test]
+    fn a_store_that_crosses_what_the_owner_sends_stays_whole() {
+        let (_owner, _segment, other, far) = connected_with(Options::new().protect(false));
+        let _window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        for (mask, expected) in [(0b11, 0x1aa_u64), (0b10, 0xaa)] {
+            let is_whole = other.shared.with_quietly(|state| {
+                let watch = state.mirrors.watch.clone().expect("a mirror");
+                let twin = state.mirrors.all.values_mut().next().expect("a mirror");
+                let value = 0x1aa_u64.to_le();
+                twin.mirror.region.set(8, value);
+                twin.words[8] = value;
+                let groups = crate::mirror::emit(&[Change { place: 8, mask: 1, value }], 1000).remove(0).0;
+                twin.patches.note(8..9, groups, false);
+                twin.take_block(&watch, &[Change { place: 8, mask, value: 0 }]);
+                let has = [twin.words[8], twin.mirror.region.load(8)];
+                // As before: nothing of this was sent.
+                twin.patches = crate::mirror::patches::Patches::default();
+                twin.mirror.region.set(8, 0);
+                twin.words[8] = 0;
+                Ok(has == [expected.to_le(); 2])
+            });
+            assert_eq!(is_whole, Ok(true), "{mask:b}");
+        }
     }
 
     /// Nothing else is sent: the first store to a quiet window waits for what the owner has.
