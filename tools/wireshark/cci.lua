@@ -5,24 +5,32 @@
 -- Frames are found in any UDP datagram by magic, length and kind; a port can be set in the
 -- preferences for frames that do not look like it. A capture with segmentation or receive offload
 -- shows several frames as one datagram: each gets its own tree. Reserved fields that are not zero
--- are not marked.
+-- are not marked. The body of a sealed frame stays encrypted: no key is asked for.
 
 local cci = Proto("cci", "CCI")
 
 cci.prefs.port = Pref.uint("UDP port", 0, "Port that carries CCI whatever its datagrams look like; 0 for none")
 cci.prefs.verify = Pref.bool("Verify the check", true, "Compute the CRC32C of every frame")
 
-local HEADER, DATA, CONNECT, CLOSE, MAX_SACK = 32, 56, 88, 44, 64
+local HEADER, DATA, CONNECT, ACCEPT, REJECT, REDIRECT, CLOSE, MAX_SACK = 32, 56, 88, 72, 44, 52, 44, 64
+-- A tag; the ephemeral key in a share; a share without a payload, and the longest beside its payload.
+local TAG, KEY, SHARE, MAX_SHARE = 16, 32, 48, 256
+local MAX_PAYLOAD = 1056
 
 local KINDS = {
     "CONNECT", "RETRY", "ACCEPT", "REJECT", "REDIRECT", "DATA", "CLOSE", "RESET", "MULTICAST", "CONFIRM",
 }
+-- Bits of the kind of a sealed frame.
+local SEALED, PHASE = 0x80, 0x40
+-- Bytes of the kinds that are sealed, with their tag: exactly, or at least.
+local SEALED_SIZES = { DATA = HEADER + 24 + TAG, CLOSE = HEADER + 12 + TAG, RESET = 52, CONFIRM = HEADER + 16 + TAG }
+local IS_EXACT = { RESET = true, CONFIRM = true }
 local RECORDS = {
     "MESSAGE", "PART", "WRITE", "READ", "READ_BYTES", "RESULT", "PROBE", "PROBE_REPLY", "SLICE", "ATOMIC", "VALUE",
     "LARGE", "LANDING",
 }
 local ATTRIBUTES = { [0] = "RO", "RU", "UU" }
-local REASONS = { [0] = "by the server's program", "version", "no room", "attribute" }
+local REASONS = { [0] = "by the server's program", "version", "no room", "attribute", "security" }
 local CLOSINGS = { [0] = "asked for by the program", "the peer broke the protocol" }
 local STATUSES = { [0] = "well", "handle, range or right is wrong", "the copy failed", "the message is too long" }
 local CHECKS = { [0] = "wrong", "right", "not verified" }
@@ -34,17 +42,22 @@ local function field(name, kind, title, ...)
     f[name] = ProtoField[kind]("cci." .. name, title, ...)
 end
 field("version", "uint8", "version", base.DEC, nil, 0x0F)
-field("kind", "uint8", "kind", base.DEC, KINDS)
+field("sealed", "bool", "sealed", 8, YES, SEALED)
+field("phase", "bool", "phase of the key, lowest bit", 8, nil, PHASE)
+field("kind", "uint8", "kind", base.DEC, KINDS, 0x3F)
 field("length", "uint16", "length")
 field("check", "uint32", "check", base.HEX)
 field("check.status", "uint8", "check is", base.DEC, CHECKS)
 field("to", "uint64", "to", base.HEX)
 field("from", "uint64", "from", base.HEX)
 field("number", "uint32", "number")
+field("number.upper", "uint32", "number, upper 32 bits")
+field("number.whole", "uint64", "whole number")
 field("time", "uint32", "time")
 field("features", "uint32", "features", base.HEX)
 field("features.unchecked", "bool", "UNCHECKED", 32, YES, 1)
-field("features.encryption", "uint32", "reserved for encryption", base.HEX, nil, 0xFFFF0000)
+field("features.sealed", "bool", "SEALED", 32, YES, 0x00010000)
+field("features.encryption", "uint32", "reserved for encryption", base.HEX, nil, 0xFFFE0000)
 field("first_seq", "uint32", "first seq")
 field("attribute", "uint8", "attribute", base.DEC, ATTRIBUTES)
 field("mtu", "uint16", "mtu")
@@ -58,6 +71,14 @@ field("cookie_time", "uint32", "cookie time")
 field("payload_length", "uint16", "payload length")
 field("payload", "bytes", "payload")
 field("padding", "bytes", "padding")
+field("share_length", "uint16", "share length")
+field("share", "bytes", "share")
+field("share.key", "bytes", "ephemeral key")
+field("share.payload", "bytes", "payload, encrypted")
+field("share.tag", "bytes", "tag")
+field("body", "bytes", "body, encrypted")
+field("tag", "bytes", "tag")
+field("reset_token", "bytes", "reset token")
 field("reject_reason", "uint8", "reason", base.DEC, REASONS)
 field("uri_length", "uint16", "uri length")
 field("uri", "string", "uri")
@@ -259,12 +280,32 @@ end
 local function add_offer(tree, frame)
     local features = tree:add(f["features"], frame(32, 4))
     features:add(f["features.unchecked"], frame(32, 4))
+    features:add(f["features.sealed"], frame(32, 4))
     features:add(f["features.encryption"], frame(32, 4))
     add_fields(tree, frame, 36, {
         { "first_seq", 4 }, { "attribute", 1 }, { nil, 1 }, { "mtu", 2 }, { "max_send_size", 4 }, { "recv_buffer", 4 },
         { "credit", 4 }, { "host", 8 },
     })
     if not ATTRIBUTES[frame(40, 1):uint()] then return "an unknown attribute" end
+end
+
+local function offers_sealed(frame)
+    return bit.band(frame(32, 4):uint(), 0x00010000) ~= 0
+end
+
+-- A share of a handshake: a key, what is encrypted with it, and a tag.
+local function add_share(tree, frame, at, len)
+    local share = tree:add(f["share"], frame(at, len))
+    share:add(f["share.key"], frame(at, KEY))
+    if len > SHARE then share:add(f["share.payload"], frame(at + KEY, len - SHARE)) end
+    share:add(f["share.tag"], frame(at + len - TAG, TAG))
+end
+
+-- The tag that an answer within a sealed handshake ends with. Any other length is wrong.
+local function add_tag(tree, frame, at, wrong)
+    if frame:len() == at then return end
+    if frame:len() ~= at + TAG then return wrong end
+    tree:add(f["tag"], frame(at, TAG))
 end
 
 -- A body of a fixed size.
@@ -277,14 +318,34 @@ end
 
 local BODIES = {}
 
+-- The share of a CONNECT that offers SEALED, from an offset on, and where it ends; or what is wrong.
+local function add_client_share(tree, frame, at, inside)
+    if frame:len() < 580 then return nil, "shorter than a sealed CONNECT may be" end
+    local len = inside > 0 and inside or SHARE
+    local is_sound = inside == 0 or (inside >= SHARE and inside <= MAX_SHARE + MAX_PAYLOAD and at == CONNECT)
+    if not is_sound or len > frame:len() - at then return nil, "a share of a wrong length" end
+    add_share(tree, frame, at, len)
+    return at + len
+end
+
 function BODIES.CONNECT(tree, frame)
     if frame:len() < 564 then return "shorter than a CONNECT may be" end
     local wrong = add_offer(tree, frame)
-    add_fields(tree, frame, 64, { { "token", 8 }, { "cookie", 8 }, { "cookie_time", 4 }, { "payload_length", 2 } })
-    local len = frame(84, 2):uint()
-    if len > 1056 or CONNECT + len > frame:len() then return "a payload that is too long" end
+    add_fields(tree, frame, 64, {
+        { "token", 8 }, { "cookie", 8 }, { "cookie_time", 4 }, { "payload_length", 2 }, { "share_length", 2 },
+    })
+    local len, inside = frame(84, 2):uint(), frame(86, 2):uint()
+    if len > MAX_PAYLOAD or CONNECT + len > frame:len() then return "a payload that is too long" end
     if len > 0 then tree:add(f["payload"], frame(CONNECT, len)) end
-    if CONNECT + len < frame:len() then tree:add(f["padding"], frame(CONNECT + len)) end
+    local at = CONNECT + len
+    if offers_sealed(frame) then
+        local stop, broken = add_client_share(tree, frame, at, inside)
+        if not stop then return broken end
+        at = stop
+    elseif inside > 0 then
+        return "a share without the feature SEALED"
+    end
+    if at < frame:len() then tree:add(f["padding"], frame(at)) end
     return wrong
 end
 
@@ -292,22 +353,32 @@ BODIES.RETRY = fixed(44, function(tree, frame)
     add_fields(tree, frame, 32, { { "cookie", 8 }, { "cookie_time", 4 } })
 end)
 
-BODIES.ACCEPT = fixed(72, function(tree, frame)
+function BODIES.ACCEPT(tree, frame)
+    local share = frame:len() - ACCEPT
+    if share < 0 or (share > 0 and not offers_sealed(frame)) then return "not of its kind's length" end
     local wrong = add_offer(tree, frame)
     add_fields(tree, frame, 64, { { "cookie", 8 } })
+    if not offers_sealed(frame) then return wrong end
+    if share < SHARE or share > MAX_SHARE then return "a share of a wrong length" end
+    add_share(tree, frame, ACCEPT, share)
     return wrong
-end)
+end
 
-BODIES.REJECT = fixed(44, function(tree, frame)
+function BODIES.REJECT(tree, frame)
+    if frame:len() < REJECT then return "not of its kind's length" end
     add_fields(tree, frame, 32, { { "reject_reason", 1 }, { nil, 3 }, { "cookie", 8 } })
+    local wrong = add_tag(tree, frame, REJECT, "not of its kind's length")
     if not REASONS[frame(32, 1):uint()] then return "an unknown reason" end
-end)
+    return wrong
+end
 
 function BODIES.REDIRECT(tree, frame)
-    if frame:len() < 53 or frame:len() > 564 then return "not of its kind's length" end
+    if frame:len() <= REDIRECT then return "not of its kind's length" end
     add_fields(tree, frame, 32, { { "uri_length", 2 }, { nil, 2 }, { "cookie", 8 }, { "token", 8 } })
-    tree:add(f["uri"], frame(52))
-    if frame(32, 2):uint() ~= frame:len() - 52 then return "a URI of another length" end
+    local len = frame(32, 2):uint()
+    if len < 1 or len > 512 or REDIRECT + len > frame:len() then return "a URI of another length" end
+    tree:add(f["uri"], frame(REDIRECT, len))
+    return add_tag(tree, frame, REDIRECT + len, "a URI of another length")
 end
 
 function BODIES.CLOSE(tree, frame)
@@ -383,19 +454,52 @@ local function add_check(tree, frame)
     item:add(f["check.status"], status):set_generated()
 end
 
+-- The name of the kind that these bits give, and whether the frame is sealed.
+local function kind_of(bits)
+    if bits < SEALED then return KINDS[bits], false end
+    local name = KINDS[bits % PHASE]
+    return SEALED_SIZES[name] and name, true
+end
+
+-- What follows the header of a sealed frame. A RESET is not encrypted: it ends with a token.
+local function add_sealed_body(tree, frame, kind)
+    if not kind then return "an unknown kind" end
+    local len, size = frame:len(), SEALED_SIZES[kind]
+    if len < size or (len > size and IS_EXACT[kind]) then return "not of its kind's length" end
+    if kind == "RESET" then
+        add_fields(tree, frame, HEADER, { { "answered_number", 4 }, { "reset_token", TAG } })
+        return
+    end
+    add_fields(tree, frame, HEADER, { { "body", len - HEADER - TAG }, { "tag", TAG } })
+    if frame(4, 4):uint() >= 0x80000000 then return "a number that no sender reaches" end
+end
+
 local function add_frame(tree, frame)
-    local kind = KINDS[frame(1, 1):uint()] or "unknown kind"
-    local branch = tree:add(cci, frame(), "CCI " .. kind .. ", " .. frame:len() .. " bytes")
+    local kind, is_sealed = kind_of(frame(1, 1):uint())
+    local title = (is_sealed and "sealed " or "") .. (kind or "unknown kind")
+    local branch = tree:add(cci, frame(), "CCI " .. title .. ", " .. frame:len() .. " bytes")
     branch:add(f["version"], frame(0, 1))
+    branch:add(f["sealed"], frame(1, 1))
+    if is_sealed then branch:add(f["phase"], frame(1, 1)) end
     branch:add(f["kind"], frame(1, 1))
     branch:add(f["length"], frame(2, 2))
-    add_check(branch, frame)
+    if is_sealed then branch:add(f["number.upper"], frame(4, 4)) else add_check(branch, frame) end
     add_fields(branch, frame, 8, { { "to", 8 }, { "from", 8 }, { "number", 4 }, { "time", 4 } })
-    local body = BODIES[kind]
+    -- The upper half means nothing in a RESET.
+    if is_sealed and kind ~= "RESET" then
+        local whole = UInt64.new(frame(24, 4):uint(), frame(4, 4):uint())
+        branch:add(f["number.whole"], whole):set_generated()
+    end
     local wrong
-    if body then wrong = body(branch, frame) else wrong = "an unknown kind" end
+    if is_sealed then
+        wrong = add_sealed_body(branch, frame, kind)
+    elseif kind then
+        wrong = BODIES[kind](branch, frame)
+    else
+        wrong = "an unknown kind"
+    end
     if wrong then branch:add_proto_expert_info(malformed, "Malformed frame: " .. wrong) end
-    return kind
+    return title
 end
 
 -- How long the frame at this offset says that it is, if it looks like one.
@@ -434,7 +538,7 @@ local function heuristic(buffer, packet, tree)
     local at = 0
     while at < buffer:len() do
         local len = length_at(buffer, at)
-        if not len or not KINDS[buffer(at + 1, 1):uint()] then return false end
+        if not len or not kind_of(buffer(at + 1, 1):uint()) then return false end
         at = at + len
     end
     if at == 0 then return false end

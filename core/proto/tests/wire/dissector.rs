@@ -1,5 +1,7 @@
 //! `tools/wireshark/cci.lua` shows what the wire format writes: tshark reads a capture made here.
 
+mod sealed;
+
 use crate::frames;
 use cci_proto::wire::{Kind, seal};
 use std::path::{Path, PathBuf};
@@ -346,7 +348,7 @@ fn what_is_not_ours_is_left_alone_unless_the_port_is_given() {
     let mut version = message.clone();
     version[0] = 0xC1;
     let mut kind = message.clone();
-    kind[1] = 0x86;
+    kind[1] = 11;
     seal(&mut kind, 0, |crc| crc);
     let mut trailing = message.clone();
     trailing.push(0xC2);
@@ -358,7 +360,7 @@ fn what_is_not_ours_is_left_alone_unless_the_port_is_given() {
     let not_a_frame = ["CCI", "", "Malformed frame: no header of this version, or not as long as it says"];
     assert_eq!(shown[0][0], "CCI");
     assert_eq!(shown[1], not_a_frame);
-    assert_eq!(shown[2], ["CCI", "134", "Malformed frame: an unknown kind"]);
+    assert_eq!(shown[2], ["CCI", "11", "Malformed frame: an unknown kind"]);
     assert_eq!(shown[3], not_a_frame);
     assert_eq!(shown[4], ["CCI", "6", not_a_frame[2]]);
     assert_eq!(shown[5], ["CCI", "6", ""]);
