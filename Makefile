@@ -8,8 +8,10 @@
 #                            time in each send
 # make net                   sock and tcp between network name spaces: loss, path MTU, firewalls,
 #                            groups (part of make test)
-# make fuzz SECONDS=n         look for inputs that break parsers, the engine or tcp; the corpus, and
-#                             changes of it at random, are part of make test
+# make fuzz SECONDS=n         look for inputs that break parsers, the engine, sealed connections or
+#                             tcp; the corpus, and changes of it at random, are part of make test
+# make attacks WORLDS=n       n simulated worlds, in each of which somebody on the path sends a
+#                             hundred frames to sealed connections; a tenth is part of make test
 # make calls CALLS=n         n random calls of each C library over each transport, with sanitizers
 #                            (needs a nightly Rust); a few are part of make test
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
@@ -49,12 +51,13 @@ PROFILE ?= release
 N ?= 1000
 CALLS ?= 100000
 SECONDS ?= 60
+WORLDS ?= 10000
 DESTDIR ?=
 COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz calls seeds soak jobs testbed install wheel deb archive book peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz attacks calls seeds soak jobs testbed install wheel deb archive book peers peers-deps nightly release deny clean
 
 all: build
 
@@ -104,6 +107,9 @@ net: prepare
 
 fuzz: prepare
 	@ci/fuzz $(SECONDS)
+
+attacks: prepare
+	CCI_SEALED_WORLDS=$(WORLDS) cargo test --locked -p cci-proto --lib tests::sealed::worlds
 
 calls: prepare
 	@ci/calls --calls $(CALLS)

@@ -8,11 +8,13 @@ mod bytes;
 mod engine;
 mod mutate;
 mod parsers;
+mod sealed;
 mod tcp;
 mod wire_parse;
 
 pub use engine::engine;
 pub use mutate::{Mutator, mutations};
+pub use sealed::sealed;
 pub use tcp::tcp;
 pub use wire_parse::wire_parse;
 

@@ -27,6 +27,11 @@ fn engine_holds_for_its_corpus() {
 }
 
 #[test]
+fn sealed_holds_for_its_corpus() {
+    replay("sealed", cci_fuzz::sealed);
+}
+
+#[test]
 fn tcp_holds_for_its_corpus() {
     replay("tcp", cci_fuzz::tcp);
 }

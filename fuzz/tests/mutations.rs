@@ -1,5 +1,5 @@
-//! Each parser's corpus, changed at random: the same inputs each time. A parser that takes a length
-//! from outside without a check fails here, without a fuzzer.
+//! Each parser's corpus, changed at random, and that of `sealed`: the same inputs each time. A parser
+//! that takes a length from outside without a check fails here, without a fuzzer.
 
 #![forbid(unsafe_code)]
 
@@ -23,11 +23,12 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_change_of_the_corpus_makes_a_parser_panic() {
+fn no_change_of_the_corpus_makes_a_target_panic() {
     let (seed, inputs) = (from_environment("FUZZ_SEED", SEED), from_environment("FUZZ_INPUTS", INPUTS));
     let only = std::env::var("FUZZ_PARSER").ok();
     let mut broken = Vec::new();
-    for (name, target) in cci_fuzz::PARSERS {
+    let sealed: (_, cci_fuzz::Target) = ("sealed", cci_fuzz::sealed);
+    for (name, target) in cci_fuzz::PARSERS.into_iter().chain([sealed]) {
         if only.as_deref().is_some_and(|only| only != name) {
             continue;
         }
@@ -50,7 +51,7 @@ fn each_parser_has_a_corpus_and_each_corpus_a_target() {
         .collect();
     found.sort();
     let parsers = cci_fuzz::PARSERS.iter().map(|(name, _)| *name);
-    let mut known: Vec<_> = parsers.chain(["engine", "tcp", "wire_parse"]).collect();
+    let mut known: Vec<_> = parsers.chain(["engine", "sealed", "tcp", "wire_parse"]).collect();
     known.sort_unstable();
     assert_eq!(found, known);
     assert!(cci_fuzz::PARSERS.iter().all(|(name, _)| corpus(name).len() > 1));
