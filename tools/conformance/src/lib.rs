@@ -17,6 +17,7 @@ pub mod namespace;
 mod peer;
 pub mod process;
 mod run_folder;
+pub mod sealed;
 pub mod sleepers;
 pub mod sm_raw;
 pub mod suite;

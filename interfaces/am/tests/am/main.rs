@@ -10,5 +10,6 @@ mod liars;
 mod names;
 mod property;
 mod room;
+mod sealed;
 mod suites;
 mod world;

@@ -6,5 +6,6 @@ mod faults;
 mod handlers;
 mod matching;
 mod messages;
+mod sealed;
 mod waits;
 mod world;

@@ -7,4 +7,5 @@ mod faults;
 mod lists;
 mod operations;
 mod places;
+mod sealed;
 mod world;

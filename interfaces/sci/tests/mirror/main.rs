@@ -6,6 +6,7 @@ mod faults;
 #[path = "../sci/owner.rs"]
 mod owner;
 mod quiet;
+mod sealed;
 mod spaces;
 mod states;
 mod windows;

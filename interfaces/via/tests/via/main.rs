@@ -3,5 +3,6 @@
 mod conformance;
 mod connecting;
 mod failures;
+mod sealed;
 mod threads;
 mod world;
