@@ -1,9 +1,10 @@
 //! Ranks of one host: each scenario runs as a job of 1 to 4 processes, and as two whose ranks do
-//! not map each other's memory.
+//! not map each other's memory. One runs as sealed jobs too.
 
 mod collective;
 mod dying;
 mod memory;
+mod sealed;
 
 use cci_conformance::installed::{command, end, use_transport};
 use cci_splitc::{Fault, World};
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn all() {
+    sealed::all();
     let dir = cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref());
     let cci = dir.join("cci");
     for (name, _) in WELL {
