@@ -95,3 +95,16 @@ fn ports_stay_in_their_range() {
         assert!(ports(&number.to_le_bytes()).into_iter().all(|port| (16_384..32_768).contains(&port)));
     }
 }
+
+/// With a secret as without one: what crosses here is in clear.
+#[test]
+fn a_nic_listens_on_the_loop_back_interface_unless_its_device_is_open_to_the_network() {
+    for (listen, may_be_open) in [("local", false), ("network", true)] {
+        let device = cci_conformance::sealed_device_of("sock", &[("listen", listen)]);
+        let nic = crate::Nic::open(&device).expect("a NIC");
+        let listener = nic.0.listener(&Address::new(nic.host(), b"where it listens")).expect("a port");
+        let on = listener.socket.local_addr().expect("bound").ip();
+        // A host without a network has nothing else.
+        assert_eq!(on.is_loopback(), !may_be_open || nic.host().is_loopback(), "{listen}: {on}");
+    }
+}
