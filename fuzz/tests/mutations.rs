@@ -1,5 +1,5 @@
-//! Each parser's corpus, changed at random, and that of `sealed`: the same inputs each time. A parser
-//! that takes a length from outside without a check fails here, without a fuzzer.
+//! Each parser's corpus, changed at random, and that of `sealed`: the same inputs each time. A
+//! parser that takes a length from outside without a check fails here, without a fuzzer.
 
 #![forbid(unsafe_code)]
 
