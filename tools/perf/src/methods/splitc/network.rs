@@ -79,8 +79,9 @@ fn follow(world: &World, bare: &Bare, cells: &SpreadArray<u64>) -> Result<(), Us
         world.poll().map_err(fault)?;
         match world.read(turn).map_err(fault)? {
             READS => {
-                bare.serve()?;
+                // Before the end of the reads, behind which rank 0 writes the next turn.
                 world.write(turn, GETS).map_err(fault)?;
+                bare.serve()?;
             }
             OVER => return Ok(()),
             _ => {}
