@@ -35,12 +35,13 @@ fn how_it_ends(nets: &[Net; 2], client: &Endpoint, uri: &str, sleeps: bool) -> (
         if let Some(event) = client.get_event().expect("an endpoint") {
             assert_eq!((event.kind(), event.context()), (EventKind::Connect, 7));
             let failure = event.outcome().expect_err("nobody is there");
-            say!("{uri}: {failure:?} after {:?}: {}", begun.elapsed(), event.reason().unwrap_or_default());
+            let took = begun.elapsed();
+            say!("{uri}: {failure:?} after {took:?}: {}", event.reason().unwrap_or_default());
             if !is_closed {
                 nets[1].rules("delete table inet b");
             }
             assert!(!world.poll(0), "one event");
-            return (failure, begun.elapsed());
+            return (failure, took);
         }
         if sleeps {
             readable(&handle, if is_closed { CLOSED.saturating_sub(elapsed) } else { LIMIT });
