@@ -138,12 +138,15 @@ fn process_state(pid: u32) -> String {
     stat[stat.rfind(')').unwrap()..][2..3].to_owned()
 }
 
+/// Keys of a device.
+type Keys<'a> = &'a [(&'a str, &'a str)];
+
 #[test]
 fn what_crosses_a_network_is_sealed_or_not() {
     let secret = "a".repeat(64);
     let (sealed, off) = ([("secret", &*secret)], [("security", "off")]);
     let prefer = [sealed[0], ("security", "prefer")];
-    let cases: [(&str, &[(&str, &str)], Option<&str>); 9] = [
+    let cases: [(&str, Keys<'_>, Option<&str>); 9] = [
         ("sock", &sealed, Some("yes")),
         ("sock", &prefer, Some("may")),
         ("sock", &off, Some("no")),
