@@ -4,11 +4,8 @@ use crate::memory::Origin;
 use crate::{LIMIT, World, most, open};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Device, Endpoint, EventKind, Notify, Rights, Rma};
-use cci_instruments::{allocations_off_main, thread_allocations};
+use cci_instruments::assert_no_allocation;
 use std::time::Instant;
-
-/// How often each kind of operations is counted.
-const ROUNDS: usize = 3;
 
 /// Polls both endpoints until `to` has received a message, and `from` has seen so many sends end.
 fn reap(from: &Endpoint, to: &Endpoint, mut sends: u32) {
@@ -25,18 +22,6 @@ fn reap(from: &Endpoint, to: &Endpoint, mut sends: u32) {
         }
         assert!(begun.elapsed() < LIMIT, "no message, or {sends} sends without an end");
     }
-}
-
-/// Checks that a round allocates nothing. The progress thread may begin late, or do its first work,
-/// where processors are short: what it allocates then does not come again in a later round.
-fn assert_none(mut round: impl FnMut(), what: &str) {
-    let counted = [(); ROUNDS].map(|()| {
-        let (own, all) = (thread_allocations(), allocations_off_main());
-        round();
-        (thread_allocations() - own, allocations_off_main() - all)
-    });
-    assert!(counted.iter().all(|(own, _)| *own == 0), "allocations of the program's thread in {what}: {counted:?}");
-    assert!(counted.iter().any(|(_, all)| *all == 0), "allocations in {what}: {counted:?}");
 }
 
 /// Sends messages of each size class with both kinds of completion, then RMA of either origin, and
@@ -59,7 +44,7 @@ pub fn no_allocation_in_100_000_messages_and_rma(device: &Device) {
             }
         };
         round(5_000);
-        assert_none(|| round(10_000), &format!("20,000 messages of {len} bytes"));
+        assert_no_allocation(|| round(10_000), &format!("20,000 messages of {len} bytes"));
     }
     for origin in Origin::ALL {
         let (source, target) = (origin.allocate(70_000), origin.allocate(70_000));
@@ -80,6 +65,6 @@ pub fn no_allocation_in_100_000_messages_and_rma(device: &Device) {
             }
         };
         round(500);
-        assert_none(|| round(2_000), &format!("2,000 RMAs, {origin:?}"));
+        assert_no_allocation(|| round(2_000), &format!("2,000 RMAs, {origin:?}"));
     }
 }

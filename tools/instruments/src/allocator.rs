@@ -97,6 +97,25 @@ pub fn thread_allocations() -> u64 {
     OF_THREAD.get()
 }
 
+/// How often [`assert_no_allocation`] counts.
+const ROUNDS: usize = 3;
+
+/// Checks that a round allocates nothing. The progress thread may begin late, or do its first work,
+/// where processors are short: what it allocates then does not come again in a later round.
+///
+/// # Panics
+///
+/// This thread has allocated, or other ones in each of three rounds.
+pub fn assert_no_allocation(mut round: impl FnMut(), what: &str) {
+    let counted = [(); ROUNDS].map(|()| {
+        let (own, all) = (thread_allocations(), allocations_off_main());
+        round();
+        (thread_allocations() - own, allocations_off_main() - all)
+    });
+    assert!(counted.iter().all(|(own, _)| *own == 0), "allocations of the program's thread in {what}: {counted:?}");
+    assert!(counted.iter().any(|(_, all)| *all == 0), "allocations in {what}: {counted:?}");
+}
+
 /// Bytes that are allocated now.
 #[must_use]
 pub fn bytes_in_use() -> usize {

@@ -5,6 +5,9 @@ mod allocator;
 mod pattern;
 mod payload;
 
-pub use allocator::{CountingAllocator, allocations, allocations_off_main, bytes_in_use, peak_of, thread_allocations};
+pub use allocator::{
+    CountingAllocator, allocations, allocations_off_main, assert_no_allocation, bytes_in_use, peak_of,
+    thread_allocations,
+};
 pub use pattern::{pattern, pattern_into};
 pub use payload::payload;
