@@ -76,9 +76,9 @@ impl Seal {
         Self::new(&initiator.finish(&[bound], share, &mut [])?)
     }
 
-    /// Takes bytes that have come.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
-        self.sealed.extend_from_slice(bytes);
+    /// What has come sealed and was not opened. What comes next belongs behind it.
+    pub(crate) fn sealed(&mut self) -> &mut Vec<u8> {
+        &mut self.sealed
     }
 
     /// Opens what has come as whole records, and puts it behind `text`.
@@ -156,7 +156,7 @@ mod tests {
             at += store.seal(&bytes[at..]).expect("keys");
             while !store.leaving().is_empty() {
                 let piece = store.leaving().len().min(7000);
-                rank.take(&store.leaving()[..piece]);
+                rank.sealed().extend_from_slice(&store.leaving()[..piece]);
                 store.advance(piece);
                 rank.open(&mut text).expect("as it was sealed");
             }
@@ -165,7 +165,7 @@ mod tests {
         store.seal(b"more").expect("keys");
         let mut changed = store.leaving().to_vec();
         changed[5] ^= 1;
-        rank.take(&changed);
+        rank.sealed().extend_from_slice(&changed);
         assert!(rank.open(&mut text).is_err());
         assert_eq!(text, bytes, "nothing of it is released");
     }

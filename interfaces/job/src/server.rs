@@ -24,8 +24,12 @@ const STRANGER: Duration = Duration::from_secs(10);
 /// How many connections may be about to prove who they are, beside one for each rank.
 const MORE_STRANGERS: usize = 64;
 
-/// Bytes that a connection may send before that: a HELLO has 78.
+/// Bytes that a connection may send before that: a HELLO has 62.
 const BEFORE: usize = 4096;
+
+/// Why connections are closed where there is a secret.
+const UNPROVEN: &str = "it does not prove the secret of this job";
+const UNSEALED: &str = "a record that this rank has not sealed";
 
 /// Reports that are kept until they are taken.
 const MOST_REPORTS: usize = 64;
@@ -308,7 +312,7 @@ impl Server {
                 self.close(name, Some("more than 4096 bytes before its proof"));
             }
             Ok(_) => self.watch(name),
-            Err(Broken::Unsealed) => self.close(name, Some("a record that this rank has not sealed")),
+            Err(Broken::Unsealed) => self.close(name, Some(UNSEALED)),
             Err(Broken::Ended | Broken::TooLong) => self.close(name, None),
         }
     }
@@ -364,12 +368,10 @@ impl Server {
             (Some(secret), Some(share)) => {
                 let claim = Claim { challenge, rank, size };
                 // Its tag is checked before anything that takes time.
-                let (answer, keys) = claim
-                    .answer(secret, &share, &welcome.numbers())
-                    .map_err(|_| "it does not prove the secret of this job")?;
+                let (answer, keys) = claim.answer(secret, &share, &welcome.numbers()).map_err(|_| UNPROVEN)?;
                 (welcome.key, seal) = (Key::Share(answer), Some(keys));
             }
-            _ => return Err("it does not prove the secret of this job"),
+            _ => return Err(UNPROVEN),
         }
         if size != self.store.size() {
             return Err("another size of the job");
@@ -397,7 +399,7 @@ impl Server {
         self.send(name, Reply::Welcome(welcome).emit().into());
         let Some((seal, connection)) = seal.zip(self.connections.get_mut(&name)) else { return };
         if connection.stream.seal(Box::new(seal)).is_err() {
-            self.close(name, Some("a record that this rank has not sealed"));
+            self.close(name, Some(UNSEALED));
         }
     }
 

@@ -56,7 +56,7 @@ impl Stream {
     /// Seals what is queued from here on, and opens what arrives behind the frames that were taken.
     pub(crate) fn seal(&mut self, mut seal: Box<Seal>) -> Result<(), Broken> {
         self.clear = self.outbound.len();
-        seal.take(&std::mem::take(&mut self.inbound));
+        seal.sealed().append(&mut self.inbound);
         self.seal = Some(seal);
         self.open()
     }
@@ -69,15 +69,13 @@ impl Stream {
 
     /// Takes what has arrived, at most one chunk; how many bytes.
     pub(crate) fn receive(&mut self) -> Result<usize, Broken> {
-        let before = self.inbound.len();
-        self.inbound.resize(before + CHUNK, 0);
-        let result = recv(&self.socket, &mut self.inbound[before..], RecvFlags::DONTWAIT);
+        let inbound = self.seal.as_mut().map_or(&mut self.inbound, |seal| seal.sealed());
+        let before = inbound.len();
+        inbound.resize(before + CHUNK, 0);
+        let result = recv(&self.socket, &mut inbound[before..], RecvFlags::DONTWAIT);
         let length = result.map_or(0, |(length, _)| length);
-        self.inbound.truncate(before + length);
-        if let Some(seal) = &mut self.seal {
-            seal.take(&self.inbound.split_off(before));
-            self.open()?;
-        }
+        inbound.truncate(before + length);
+        self.open()?;
         match result {
             Ok((0, _)) => Err(Broken::Ended),
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(length),
