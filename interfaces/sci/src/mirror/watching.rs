@@ -333,6 +333,11 @@ mod tests {
             == Ok(true)
     }
 
+    /// Whether the system lets this user watch stores to the mirror of a host, which is new.
+    fn watches_stores(host: &Host) -> bool {
+        is_so(host, |twin| twin.mirror.block(0) == Block::Quiet)
+    }
+
     /// Stores to the first block until it has this state, and has it stay so.
     fn bring_to(host: &Host, is_right: fn(Block) -> bool, mut store: impl FnMut()) {
         let begun = Instant::now();
@@ -363,8 +368,7 @@ mod tests {
         let (owner, segment, other, far) = connected();
         let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
-        if !is_so(&other, |twin| twin.mirror.block(0) == Block::Quiet) {
-            // The system lets this user not watch stores.
+        if !watches_stores(&other) {
             return;
         }
         let mut last = 0_u64;
@@ -392,8 +396,7 @@ mod tests {
         let (owner, segment, other, far) = connected_to(8 * BLOCK, Options::new());
         let own = segment.map(0..8 * BLOCK, Access::ReadWrite).expect("mapped");
         let window = far.map(0..8 * BLOCK, Access::ReadWrite).expect("mapped");
-        if !is_so(&other, |twin| twin.mirror.block(0) == Block::Quiet) {
-            // The system lets this user not watch stores.
+        if !watches_stores(&other) {
             return;
         }
         let mut last = 0_u64;
