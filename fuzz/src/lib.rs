@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod config;
 mod engine;
 mod mutate;
 mod parsers;

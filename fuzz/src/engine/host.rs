@@ -1,11 +1,10 @@
 //! A host that keeps nothing but accounts, and holds the engine to its promises.
 
+use crate::config::MAX_SEND;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use cci_proto::{Atomic, Failure};
 use std::collections::BTreeMap;
 
-/// Largest message, bytes.
-pub(super) const MAX_SEND: u32 = 8192;
 /// Bytes of this side's registered memory.
 pub(super) const MEMORY: u64 = 1 << 16;
 /// The handle of it.

@@ -8,19 +8,16 @@ mod host;
 mod peer;
 
 use crate::bytes::Bytes;
+use crate::config::{MAX_SEND, MOST_FRAMES, OPERATIONS, config};
 use cci_proto::engine::{Config, Engine, Index, Op, Open, Post, Rma, Target, Transmit};
 use cci_proto::wire::{HEADER, seal, verify};
 use cci_proto::{Access, Atomic, Attribute, Time};
-use host::{Books, HANDLE, MAX_SEND, Running, Standing};
+use host::{Books, HANDLE, Running, Standing};
 use peer::{PEERS, Peer, address};
 use std::time::Duration;
 
 /// Largest frame, bytes.
 const MTU: u16 = 2048;
-/// Operations that there are.
-const OPERATIONS: u32 = 48;
-/// Frames that may leave at one time: more than any window allows.
-const MOST_FRAMES: usize = 20_000;
 /// Timeouts until an engine whose connections are closed is at rest.
 const MOST_TIMEOUTS: usize = 2_000;
 
@@ -53,18 +50,7 @@ pub fn engine(bytes: &[u8]) {
 
 impl World {
     fn new(options: u8) -> Self {
-        let config = Config {
-            mtu: MTU,
-            base_mtu: 1200,
-            max_send_size: MAX_SEND,
-            recv_buffer: 1 << 20,
-            frames: 64,
-            holds: 24,
-            operations: OPERATIONS,
-            machine: u64::from(options & 1),
-            unchecked_on_host: options & 2 != 0,
-            first_seq: Some(u32::MAX - 5),
-        };
+        let config = Config { machine: u64::from(options & 1), unchecked_on_host: options & 2 != 0, ..config(MTU) };
         Self {
             engine: Engine::new(&config, [3, 1, 4, 1, 5, 9, 2, 6]),
             books: Books::new(u32::from(options >> 2)),

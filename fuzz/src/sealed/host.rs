@@ -2,12 +2,11 @@
 //! engine to its promises about ends and buffers.
 
 use super::content::{self, SERVED};
+use crate::config::MAX_SEND;
 use cci_proto::engine::{Event, Host, Index, MessageBuffer, Op, Sealer, Source, Target, ToySealer};
 use cci_proto::{Attribute, Failure};
 use std::collections::BTreeMap;
 
-/// Largest message, bytes.
-pub(super) const MAX_SEND: u32 = 8192;
 /// The handle of the registered memory.
 pub(super) const HANDLE: [u64; 2] = [7, 7];
 

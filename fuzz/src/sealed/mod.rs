@@ -9,25 +9,20 @@ mod content;
 mod host;
 
 use crate::bytes::Bytes;
+use crate::config::{MAX_SEND, MOST_FRAMES, OPERATIONS, config};
 use attacker::{Attacker, authentic_part};
-use cci_proto::engine::{
-    Config, Engine, Index, Op, Open, Protection, Rma, Security, Target, ToySealer, Transmit, whole_frame,
-};
+use cci_proto::engine::{Engine, Index, Op, Open, Protection, Rma, Security, Target, ToySealer, Transmit, whole_frame};
 use cci_proto::wire::is_sealed;
 use cci_proto::{Access, Address, Attribute, Time};
 use content::{Ledger, SERVED};
-use host::{HANDLE, Known, MAX_SEND, Program, Running, Standing};
+use host::{HANDLE, Known, Program, Running, Standing};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Largest frame, bytes.
 const MTU: u16 = 1400;
-/// Operations of a side.
-const OPERATIONS: u32 = 48;
 /// Connections of a side to which an input adds more.
 const CONNECTIONS: usize = 6;
-/// Frames that may leave at one time: more than any window allows.
-const MOST_FRAMES: usize = 20_000;
 /// Steps until both sides are at rest once the network is honest.
 const MOST_STEPS: usize = 50_000;
 /// Microseconds that frames may be kept back until the end of a connection is no fault.
@@ -74,19 +69,7 @@ pub fn sealed(bytes: &[u8]) {
 }
 
 fn engine(seed: u64) -> Engine {
-    let config = Config {
-        mtu: MTU,
-        base_mtu: 1200,
-        max_send_size: MAX_SEND,
-        recv_buffer: 1 << 20,
-        frames: 64,
-        holds: 24,
-        operations: OPERATIONS,
-        machine: 0,
-        unchecked_on_host: false,
-        first_seq: Some(u32::MAX - 5),
-    };
-    Engine::new(&config, [seed; 8])
+    Engine::new(&config(MTU), [seed; 8])
 }
 
 impl World {
