@@ -110,22 +110,27 @@ impl<S, M: Mapping> Bundle<S, M> {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             let found = self.poll()?;
-            let now = Instant::now();
-            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(now));
-            if found > 0 || left.is_zero() {
+            if found > 0 || self.members().next().is_none() || self.take_wakes() {
                 return Ok(found);
             }
-            let (found, asked) = self.sleep(left)?;
-            // What ends a sleep early, without an event, is a wake-up.
-            if found > 0 || now.elapsed() < asked {
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return Ok(0);
+            }
+            let found = self.sleep(left)?;
+            if found > 0 {
                 return Ok(found);
             }
         }
     }
 
-    /// Sleeps: what was found, and for how long it would have slept. Each endpoint may have
-    /// something to do before `limit`.
-    fn sleep(&mut self, limit: Duration) -> Result<(usize, Duration), RequestError> {
+    /// Takes the wake-ups of all endpoints: whether there was any.
+    fn take_wakes(&mut self) -> bool {
+        self.endpoints.values_mut().map(|endpoint| endpoint.turn().mapping.take_wake()).filter(|woken| *woken).count() > 0
+    }
+
+    /// Sleeps, and returns what was found. Each endpoint may have something to do before `limit`.
+    fn sleep(&mut self, limit: Duration) -> Result<usize, RequestError> {
         let mut turns: Vec<Turn<'_, S, M>> = self.endpoints.values_mut().map(|endpoint| endpoint.turn()).collect();
         let limit = turns.iter_mut().fold(limit, |limit, turn| turn.before_sleep(limit));
         let mappings: Vec<&M> = turns.iter().map(|turn| turn.mapping).collect();
@@ -138,7 +143,7 @@ impl<S, M: Mapping> Bundle<S, M> {
         for (at, turn) in turns.iter_mut().enumerate() {
             turn.after_sleep(if at == from { found } else { 0 });
         }
-        Ok((found, if mappings.is_empty() { Duration::MAX } else { limit }))
+        Ok(found)
     }
 }
 

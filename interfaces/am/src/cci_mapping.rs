@@ -2,13 +2,14 @@
 
 use crate::mapping::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer};
 use crate::message::Payload;
+use crate::waker::{Waker, Wakes};
 use cci::{
     Connect, Connection, Device, Endpoint, EndpointOptions, Event, Failure, Memory, Notify, OpenError, OptionError,
-    PollError, RegisterError, Registration, Request, Reserved, Rights, Rma, RmaError, RmaHandle, SendError, Waker,
-    wait_any,
+    PollError, RegisterError, Registration, Request, Reserved, Rights, Rma, RmaError, RmaHandle, SendError, wait_any,
 };
 use std::borrow::Cow;
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The mapping over one endpoint of CCI: a connection for each direction of requests, replies by
@@ -28,6 +29,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct CciMapping {
     endpoint: Endpoint,
+    wakes: Arc<Wakes>,
     timeout: Duration,
 }
 
@@ -47,12 +49,12 @@ impl CciMapping {
         let set = |why: OptionError| OpenError::new(why.status(), why.to_string());
         endpoint.set_answer_buffers(replies).map_err(set)?;
         endpoint.set_send_timeout(timeout).map_err(set)?;
-        Ok(Self { endpoint, timeout })
+        Ok(Self { endpoint, wakes: Arc::default(), timeout })
     }
 
     /// What ends a wait from another thread.
     pub(crate) fn waker(&self) -> Result<Waker, OpenError> {
-        self.endpoint.waker()
+        self.wakes.waker(&self.endpoint)
     }
 }
 
@@ -167,6 +169,10 @@ impl Mapping for CciMapping {
     ) -> Result<usize, PollError> {
         let event = self.endpoint.wait(Some(limit))?;
         Ok(usize::from(event.map(|event| hand_over(event, &mut take)).is_some()))
+    }
+
+    fn take_wake(&self) -> bool {
+        self.wakes.take()
     }
 
     fn wait_any<'e>(

@@ -13,8 +13,9 @@ use crate::peers::{Peer, Target, Way, table};
 use crate::records::Records;
 use crate::reply_buffers::ReplyBuffers;
 use crate::staging::Staging;
+use crate::waker::Waker;
 use crate::wire::{Hello, MAX_ARGUMENTS};
-use cci::{Device, Memory, OpenError, RegisterError, Rights, Waker};
+use cci::{Device, Memory, OpenError, RegisterError, Rights};
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -104,7 +105,7 @@ impl<S> Endpoint<S> {
         Self::over(mapping, options, handlers, state)
     }
 
-    /// Returns what ends a wait for this endpoint's bundle from another thread.
+    /// Returns what ends a wait for this endpoint, or for its bundle, from another thread.
     ///
     /// # Errors
     ///
@@ -320,7 +321,7 @@ impl<S, M: Mapping> Endpoint<S, M> {
     }
 
     /// As [`Endpoint::poll`], and sleeps until something has come, at most for `limit`; returns 0
-    /// when the time is over.
+    /// when the time is over, or when a [`Waker`] has ended the wait.
     ///
     /// # Errors
     ///

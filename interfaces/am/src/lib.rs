@@ -36,6 +36,7 @@ mod records;
 mod reply_buffers;
 mod sort;
 mod staging;
+mod waker;
 mod wire;
 
 pub use bundle::{Bundle, Member};
@@ -50,3 +51,4 @@ pub use message::{Payload, Reply, Request, Returned};
 pub use options::Options;
 pub use peers::Peer;
 pub use sort::Sort;
+pub use waker::Waker;

@@ -114,7 +114,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             let found = self.poll()?;
-            if found > 0 {
+            if found > 0 || self.mapping.take_wake() {
                 return Ok(found);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

@@ -1,6 +1,7 @@
 //! Bundles: endpoints polled and waited for as one.
 
 use crate::world::Seen;
+use cci::Unusable;
 use cci_am::{Bundle, Endpoint, Handlers, Member, Options, Request, RequestError, Sort, TAG_ALL};
 use cci_conformance::{LIMIT, sm_device};
 use std::time::{Duration, Instant};
@@ -94,4 +95,38 @@ fn a_wait_ends_by_the_waker_of_an_endpoint_or_by_its_limit() {
     assert_eq!(bundle.wait(Some(limit)), Ok(0));
     assert!(begin.elapsed() >= limit);
     assert_eq!(Bundle::<Seen>::new().wait(None), Ok(0), "there is nothing to wait for");
+}
+
+/// The wake-up comes at any time of a tick, also just when a sleep ends by itself.
+#[test]
+fn no_wake_up_is_lost_at_the_end_of_a_tick() {
+    let options = Options::new().send_timeout(Duration::from_millis(8));
+    let endpoint = Endpoint::open(&sm_device(), &options, handlers(), Seen::default()).expect("an endpoint");
+    let waker = endpoint.waker().expect("a descriptor");
+    let mut bundle = Bundle::new();
+    bundle.add(endpoint);
+    for round in 0..200 {
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_micros(round * 20));
+                waker.wake()
+            });
+            assert_eq!(bundle.wait(Some(LIMIT)), Ok(0));
+        });
+        assert!(begin.elapsed() < LIMIT, "wake-up {round} is lost");
+    }
+}
+
+/// It ends a wait for an endpoint alone too, and the next one if none waits.
+#[test]
+fn a_wait_ends_by_the_waker_of_its_endpoint() {
+    let mut endpoint = endpoints(1).remove(0);
+    let waker = endpoint.waker().expect("a descriptor");
+    let begin = Instant::now();
+    waker.wake().expect("open");
+    assert_eq!(endpoint.wait(Some(LIMIT)), Ok(0));
+    assert!(begin.elapsed() < LIMIT);
+    drop(endpoint);
+    assert_eq!(waker.wake(), Err(Unusable::Closed));
 }

@@ -2,8 +2,9 @@
 
 use crate::world::{Device, Seen, World, open, segment};
 use cci_am::{Handlers, Options, Reply, ReplyError, Request, RequestError, Returned, Status, TAG_ALL, TAG_NONE};
-use cci_conformance::pattern;
-use std::time::Duration;
+use cci_conformance::{LIMIT, pattern};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Replies with the same arguments and bytes.
 const ECHO: u8 = 1;
@@ -433,16 +434,13 @@ pub(crate) fn blocking_in_two_threads(device: &Device) {
     let (mut server, mut client) = (open(), open());
     let name = server.name().to_owned();
     const COUNT: u32 = 300;
+    let (is_over, begin) = (AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while server.state().requests.len() < COUNT as usize {
-                server.wait(Some(Duration::from_secs(1))).expect("usable");
+            while !is_over.load(Ordering::Relaxed) {
+                server.wait(Some(LIMIT)).expect("usable");
+                assert!(begin.elapsed() < 2 * LIMIT, "the client does not end");
             }
-            // The last replies and credits leave.
-            for _ in 0..1000 {
-                server.poll().expect("usable");
-            }
-            server.wait(Some(Duration::from_millis(50))).expect("usable");
         });
         let peer = client.map(&name, TAG_ALL).expect("a URI");
         for number in 0..COUNT {
@@ -451,6 +449,9 @@ pub(crate) fn blocking_in_two_threads(device: &Device) {
         while client.outstanding(peer) > 0 {
             client.wait(Some(Duration::from_secs(1))).expect("usable");
         }
+        // The server sleeps until something comes.
+        is_over.store(true, Ordering::Relaxed);
+        client.request(peer, TAKE, &[]).expect("a credit comes");
     });
     assert_eq!(client.state().replies.len(), COUNT as usize);
 }
