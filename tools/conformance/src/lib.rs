@@ -1,10 +1,10 @@
 //! Tests of CCI that do not depend on a transport, and what the tests of transports and interfaces
 //! stand on. Which transports there are is said by the features that a test asks of `libcci`.
 //!
-//! [`conformance!`] turns every rule of the API into one `#[test]` for a device. [`World`] drives
-//! several endpoints of one process from one thread. [`Peer`] is another process of the same test,
-//! playing a role of the program `cci-peer`. [`sm_raw`] speaks the protocol of the transport `sm`
-//! byte by byte, to speak it wrongly.
+//! [`conformance!`] turns every rule of the API into one `#[test]` for a device; it is in the
+//! feature `suite`. [`World`] drives several endpoints of one process from one thread. [`Peer`] is
+//! another process of the same test, playing a role of the program `cci-peer`. [`sm_raw`] speaks the
+//! protocol of the transport `sm` byte by byte, to speak it wrongly.
 
 #![deny(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod run_folder;
 pub mod sealed;
 pub mod sleepers;
 pub mod sm_raw;
+#[cfg(feature = "suite")]
 pub mod suite;
 pub mod sys;
 mod world;
