@@ -3,7 +3,6 @@
 use crate::error::JobError;
 use crate::listener::{self, Listener, Place};
 use crate::names;
-use crate::place::Local;
 use crate::secret::Secret;
 use crate::server::Server;
 use crate::source::{Environment, Source, cannot};
@@ -151,7 +150,7 @@ fn serve(address: &Address, size: u32, secret: Option<&Secret>, limit: Duration)
     // Its thread alone drops it, which no child has.
     let mut server = Server::new(size, secret.cloned()).map_err(failed)?.close_in_children();
     let (ours, for_the_rank) = descriptors::stream_pair().map_err(failed)?;
-    server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).map_err(failed)?;
+    server.adopt_own(ours).map_err(failed)?;
     server.listen_at(listener).map_err(failed)?;
     let thread = quiet_thread::spawn("cci-job-store", quiet_thread::STACK, move || run(server)).map_err(failed)?;
     let (client, _) = Client::trusted(for_the_rank.into(), limit)?;

@@ -6,7 +6,7 @@ use crate::seal::{Claim, Nonce, Seal, random};
 use crate::secret::Secret;
 use crate::store::Store;
 use crate::stream::{Broken, Stream};
-use crate::wire::{Hello, Key, LONGEST_REQUEST, Reply, Request, Welcome};
+use crate::wire::{Frame, Hello, Key, LONGEST_REQUEST, Reply, Request, Welcome};
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
@@ -43,10 +43,12 @@ const LISTENER: u64 = 0;
 enum State {
     /// Came to the listener; to prove itself with this.
     Stranger(Nonce),
-    /// Holds the descriptor that the launcher made for this rank.
+    /// Holds the descriptor that was made for this rank.
     Inherited {
         rank: u32,
         local: Local,
+        /// The rank has the secret already: it runs this server.
+        has_secret: bool,
     },
     Joined(u32),
 }
@@ -156,7 +158,14 @@ impl Server {
     ///
     /// The system refuses.
     pub fn adopt(&mut self, stream: UnixStream, rank: u32, local: Local) -> io::Result<()> {
-        self.add(stream.into(), State::Inherited { rank, local }).map(drop)
+        self.add(stream.into(), State::Inherited { rank, local, has_secret: false }).map(drop)
+    }
+
+    /// Serves rank 0, which runs this server and holds the other end of this stream. It is not sent
+    /// the secret, which it has.
+    pub(crate) fn adopt_own(&mut self, stream: UnixStream) -> io::Result<()> {
+        let local = Local { rank: 0, size: 1, processors: 1 };
+        self.add(stream.into(), State::Inherited { rank: 0, local, has_secret: true }).map(drop)
     }
 
     /// Accepts ranks from this listener, which each prove the secret.
@@ -357,7 +366,10 @@ impl Server {
     fn join(&mut self, name: u64, hello: &Hello) -> Result<(), &'static str> {
         let &Hello { rank, size, share } = hello;
         let (local, challenge) = match self.connections[&name].state {
-            State::Inherited { rank, local } => return self.welcome(name, rank, local),
+            State::Inherited { rank, local, has_secret } => {
+                let secret = self.secret.clone().filter(|_| !has_secret);
+                return self.welcome(name, rank, local, secret);
+            }
             State::Stranger(challenge) => (Local { rank: 0, size: 1, processors: 1 }, challenge),
             State::Joined(_) => return Err("a second HELLO"),
         };
@@ -381,10 +393,10 @@ impl Server {
         Ok(())
     }
 
-    /// Lets the holder of a launcher's descriptor in.
-    fn welcome(&mut self, name: u64, rank: u32, local: Local) -> Result<(), &'static str> {
+    /// Lets the holder of a descriptor in, and gives it this secret.
+    fn welcome(&mut self, name: u64, rank: u32, local: Local, secret: Option<Secret>) -> Result<(), &'static str> {
         self.store.join(rank).map_err(|wrong| wrong.0)?;
-        let key = self.secret.clone().map_or(Key::None, if self.is_plain { Key::Plain } else { Key::Secret });
+        let key = secret.map_or(Key::None, if self.is_plain { Key::Plain } else { Key::Secret });
         self.joined(name, Welcome { rank, size: self.store.size(), local, key }, None);
         Ok(())
     }
@@ -419,7 +431,7 @@ impl Server {
         }
     }
 
-    fn send(&mut self, name: u64, frame: std::sync::Arc<[u8]>) {
+    fn send(&mut self, name: u64, frame: Frame) {
         let Some(connection) = self.connections.get_mut(&name) else { return };
         match connection.stream.push(frame) {
             Ok(()) => self.watch(name),

@@ -2,11 +2,11 @@
 //! has a secret, all but its first frames is sealed.
 
 use crate::seal::Seal;
+use crate::wire::{Bytes, Frame};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 /// How much one call takes from the socket.
 const CHUNK: usize = 65_536;
@@ -25,9 +25,9 @@ pub(crate) enum Broken {
 /// A stream socket that never blocks.
 pub(crate) struct Stream {
     socket: OwnedFd,
-    inbound: Vec<u8>,
+    inbound: Bytes,
     longest: usize,
-    outbound: VecDeque<Arc<[u8]>>,
+    outbound: VecDeque<Frame>,
     /// How much of the first frame of `outbound` has left, or was sealed.
     sent: usize,
     /// How many frames of `outbound` leave in clear.
@@ -45,7 +45,8 @@ impl Stream {
     /// A stream over this socket, which accepts frames of at most `longest` bytes.
     pub(crate) fn new(socket: OwnedFd, longest: usize) -> std::io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Self { socket, inbound: Vec::new(), longest, outbound: VecDeque::new(), sent: 0, clear: 0, seal: None })
+        let (inbound, outbound) = (Bytes::default(), VecDeque::new());
+        Ok(Self { socket, inbound, longest, outbound, sent: 0, clear: 0, seal: None })
     }
 
     /// Allows longer frames from here on.
@@ -56,7 +57,7 @@ impl Stream {
     /// Seals what is queued from here on, and opens what arrives behind the frames that were taken.
     pub(crate) fn seal(&mut self, mut seal: Box<Seal>) -> Result<(), Broken> {
         self.clear = self.outbound.len();
-        seal.sealed().append(&mut self.inbound);
+        seal.sealed().append(&mut self.inbound.0);
         self.seal = Some(seal);
         self.open()
     }
@@ -64,12 +65,14 @@ impl Stream {
     /// Opens what has arrived sealed.
     fn open(&mut self) -> Result<(), Broken> {
         let Some(seal) = &mut self.seal else { return Ok(()) };
-        seal.open(&mut self.inbound).map_err(|_| Broken::Unsealed)
+        seal.open(&mut self.inbound.0).map_err(|_| Broken::Unsealed)
     }
 
     /// Takes what has arrived, at most one chunk; how many bytes.
     pub(crate) fn receive(&mut self) -> Result<usize, Broken> {
-        let inbound = self.seal.as_mut().map_or(&mut self.inbound, |seal| seal.sealed());
+        // What has come in clear may be secret.
+        self.inbound.reserve(if self.seal.is_none() { CHUNK } else { 0 });
+        let inbound = self.seal.as_mut().map_or(&mut self.inbound.0, |seal| seal.sealed());
         let before = inbound.len();
         inbound.resize(before + CHUNK, 0);
         let result = recv(&self.socket, &mut inbound[before..], RecvFlags::DONTWAIT);
@@ -84,7 +87,7 @@ impl Stream {
     }
 
     /// The next whole frame, without its length.
-    pub(crate) fn frame(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+    pub(crate) fn frame(&mut self) -> Result<Option<Bytes>, Broken> {
         let Some((length, rest)) = self.inbound.split_first_chunk() else { return Ok(None) };
         let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if length > self.longest {
@@ -93,13 +96,13 @@ impl Stream {
         if rest.len() < length {
             return Ok(None);
         }
-        let frame = rest[..length].to_vec();
-        self.inbound.drain(..4 + length);
+        let frame = Bytes(rest[..length].to_vec());
+        self.inbound.remove(4 + length);
         Ok(Some(frame))
     }
 
     /// Queues a frame and sends what the socket takes.
-    pub(crate) fn push(&mut self, frame: Arc<[u8]>) -> Result<(), Broken> {
+    pub(crate) fn push(&mut self, frame: Frame) -> Result<(), Broken> {
         self.outbound.push_back(frame);
         self.flush()
     }

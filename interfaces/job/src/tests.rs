@@ -1,6 +1,7 @@
 //! Jobs whose ranks are threads of this process, and clients that break the protocol.
 
 pub(crate) mod limits;
+mod memory;
 mod sealed;
 
 use crate::error::JobError;

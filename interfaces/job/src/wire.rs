@@ -3,7 +3,9 @@
 use crate::place::Local;
 use crate::seal::{Nonce, Share};
 use crate::secret::Secret;
+use cci_mem::secrets::clear;
 use cci_seal::KEY;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,18 +148,75 @@ pub(crate) enum Reply {
     Ending(u8),
 }
 
-/// A frame to a rank, which many ranks may share.
-pub(crate) type Frame = Arc<[u8]>;
+/// Bytes of frames, which are overwritten when they are dropped: those of a WELCOME may have the
+/// secret.
+#[derive(Debug, Default)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl Bytes {
+    /// Makes room for so many bytes more, and leaves no copy where these ones were.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        let needed = self.0.len() + more;
+        if needed > self.0.capacity() {
+            let mut larger = Vec::with_capacity(needed.max(2 * self.0.capacity()));
+            larger.extend_from_slice(&self.0);
+            *self = Self(larger);
+        }
+    }
+
+    /// Removes so many bytes at the beginning.
+    pub(crate) fn remove(&mut self, length: usize) {
+        clear(&mut self.0[..length]);
+        self.0.drain(..length);
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        clear(&mut self.0);
+    }
+}
+
+/// A frame on its way, which many ranks may share.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame(Arc<Bytes>);
+
+impl From<Vec<u8>> for Frame {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(Bytes(bytes)))
+    }
+}
+
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// The request is malformed: the rank's connection is to be closed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// A frame of these parts.
+/// A frame of these parts, which may be secret: it is made in one piece, and nothing is left of
+/// them elsewhere.
 fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     let length = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut bytes = Vec::with_capacity(4 + length);
     let length = u32::try_from(length).expect("checked limits are below 4 GiB");
-    [&length.to_le_bytes()[..], &[kind], &parts.concat()].concat()
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.push(kind);
+    parts.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
 }
 
 /// At least as long as the limit: nobody is given up before it has passed.
@@ -315,7 +374,8 @@ impl<'a> Rest<'a> {
     }
 
     fn secret(&mut self) -> Option<Secret> {
-        Secret::from_bytes(&self.array()?).ok()
+        // From where it lies: an array of its own would stay on the stack.
+        Secret::from_bytes(self.take(KEY)?.try_into().ok()?).ok()
     }
 
     fn welcome(&mut self) -> Option<Welcome> {
