@@ -76,6 +76,12 @@ impl Seal {
         Self::new(&initiator.finish(&[bound], share, &mut [])?)
     }
 
+    /// One that can seal and open nothing.
+    #[cfg(test)]
+    pub(crate) fn without_keys() -> Self {
+        Self { vault: Vault::new(KEYS), records: Records::new(0), sealed: vec![], leaving: vec![], left: 0 }
+    }
+
     /// What has come sealed and was not opened. What comes next belongs behind it.
     pub(crate) fn sealed(&mut self) -> &mut Vec<u8> {
         &mut self.sealed

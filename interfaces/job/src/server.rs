@@ -10,7 +10,9 @@ use crate::wire::{Frame, Hello, Key, LONGEST_REQUEST, Reply, Request, Welcome};
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
+use cci_seal::Refused;
 use rustix::event::{Timespec, epoll};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
@@ -39,6 +41,17 @@ const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The name of the listener among the connections.
 const LISTENER: u64 = 0;
+
+/// Why a connection is closed.
+type Wrong = Cow<'static, str>;
+
+/// Why a proof is of no use: the rank's fault, or what this side lacks.
+fn unproven(refused: Refused) -> Wrong {
+    match refused {
+        Refused::Forged | Refused::Length => UNPROVEN.into(),
+        other => other.to_string().into(),
+    }
+}
 
 enum State {
     /// Came to the listener; to prove itself with this.
@@ -321,8 +334,16 @@ impl Server {
                 self.close(name, Some("more than 4096 bytes before its proof"));
             }
             Ok(_) => self.watch(name),
-            Err(Broken::Unsealed) => self.close(name, Some(UNSEALED)),
-            Err(Broken::Ended | Broken::TooLong) => self.close(name, None),
+            Err(why) => self.close_broken(name, &why),
+        }
+    }
+
+    /// Ends a connection whose stream is of no use any more.
+    fn close_broken(&mut self, name: u64, why: &Broken) {
+        match why {
+            Broken::Unsealed => self.close(name, Some(UNSEALED)),
+            Broken::Refused(refused) => self.close(name, Some(&refused.to_string())),
+            Broken::Ended | Broken::TooLong => self.close(name, None),
         }
     }
 
@@ -334,12 +355,14 @@ impl Server {
                 self.end_with(status);
                 Ok(())
             }
-            (Some(request), Some(rank)) => self.store.handle_request(now, rank, request).map_err(|wrong| wrong.0),
-            (Some(_), None) => Err("a request before HELLO"),
-            (None, _) => Err("a malformed request"),
+            (Some(request), Some(rank)) => {
+                self.store.handle_request(now, rank, request).map_err(|wrong| wrong.0.into())
+            }
+            (Some(_), None) => Err("a request before HELLO".into()),
+            (None, _) => Err("a malformed request".into()),
         };
         if let Err(wrong) = done {
-            self.close(name, Some(wrong));
+            self.close(name, Some(&wrong));
         }
     }
 
@@ -363,7 +386,7 @@ impl Server {
     }
 
     /// Lets a rank in that is what it states to be.
-    fn join(&mut self, name: u64, hello: &Hello) -> Result<(), &'static str> {
+    fn join(&mut self, name: u64, hello: &Hello) -> Result<(), Wrong> {
         let &Hello { rank, size, share } = hello;
         let (local, challenge) = match self.connections[&name].state {
             State::Inherited { rank, local, has_secret } => {
@@ -371,7 +394,7 @@ impl Server {
                 return self.welcome(name, rank, local, secret);
             }
             State::Stranger(challenge) => (Local { rank: 0, size: 1, processors: 1 }, challenge),
-            State::Joined(_) => return Err("a second HELLO"),
+            State::Joined(_) => return Err("a second HELLO".into()),
         };
         let mut welcome = Welcome { rank, size, local, key: Key::None };
         let mut seal = None;
@@ -380,13 +403,13 @@ impl Server {
             (Some(secret), Some(share)) => {
                 let claim = Claim { challenge, rank, size };
                 // Its tag is checked before anything that takes time.
-                let (answer, keys) = claim.answer(secret, &share, &welcome.numbers()).map_err(|_| UNPROVEN)?;
+                let (answer, keys) = claim.answer(secret, &share, &welcome.numbers()).map_err(unproven)?;
                 (welcome.key, seal) = (Key::Share(answer), Some(keys));
             }
-            _ => return Err(UNPROVEN),
+            _ => return Err(UNPROVEN.into()),
         }
         if size != self.store.size() {
-            return Err("another size of the job");
+            return Err("another size of the job".into());
         }
         self.store.join(rank).map_err(|wrong| wrong.0)?;
         self.joined(name, welcome, seal);
@@ -394,7 +417,7 @@ impl Server {
     }
 
     /// Lets the holder of a descriptor in, and gives it this secret.
-    fn welcome(&mut self, name: u64, rank: u32, local: Local, secret: Option<Secret>) -> Result<(), &'static str> {
+    fn welcome(&mut self, name: u64, rank: u32, local: Local, secret: Option<Secret>) -> Result<(), Wrong> {
         self.store.join(rank).map_err(|wrong| wrong.0)?;
         let key = secret.map_or(Key::None, if self.is_plain { Key::Plain } else { Key::Secret });
         self.joined(name, Welcome { rank, size: self.store.size(), local, key }, None);
@@ -410,8 +433,8 @@ impl Server {
         }
         self.send(name, Reply::Welcome(welcome).emit().into());
         let Some((seal, connection)) = seal.zip(self.connections.get_mut(&name)) else { return };
-        if connection.stream.seal(Box::new(seal)).is_err() {
-            self.close(name, Some(UNSEALED));
+        if let Err(why) = connection.stream.seal(Box::new(seal)) {
+            self.close_broken(name, &why);
         }
     }
 
@@ -435,7 +458,7 @@ impl Server {
         let Some(connection) = self.connections.get_mut(&name) else { return };
         match connection.stream.push(frame) {
             Ok(()) => self.watch(name),
-            Err(_) => self.close(name, None),
+            Err(why) => self.close_broken(name, &why),
         }
     }
 
@@ -467,5 +490,16 @@ impl Server {
             self.names[rank as usize] = None;
             self.store.handle_gone(rank);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_without_memory_does_not_say_that_the_secret_is_wrong() {
+        assert_eq!([Refused::Forged, Refused::Length].map(unproven), [UNPROVEN; 2]);
+        assert_eq!(unproven(Refused::NoMemory), "no memory for keys; raise the limit of address space");
     }
 }

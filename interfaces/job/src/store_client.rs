@@ -7,6 +7,7 @@ use crate::source::{Source, cannot, check};
 use crate::stream::{Broken, Stream};
 use crate::wire::{Hello, Key, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
 use cci_mem::inherited::close_in_children;
+use cci_seal::Refused;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -115,20 +116,18 @@ impl Client {
             Err(error) => return Err(never(error)),
         };
         let asked = secret.map(|secret| Claim { challenge, rank, size }.ask(secret)).transpose();
-        let asked = asked.map_err(|refused| never(cannot(format!("the secret of this job: {refused}"))))?;
+        let asked = asked.map_err(|refused| never(unusable(refused)))?;
         let hello = Hello { rank, size, share: asked.as_ref().map(|(_, share)| *share) };
         let limit = limit.saturating_sub(begin.elapsed());
         let welcome = client.hello(hello, limit).map_err(|error| Unmet { error, at: CutOff::AfterHello })?;
-        let unproven = || {
-            never(cannot("the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE"))
-        };
         match (&asked, &welcome.key) {
             (None, Key::None) => (),
             (Some((initiator, _)), Key::Share(share)) => {
-                let seal = Seal::finish(initiator, share, &welcome.numbers()).map_err(|_| unproven())?;
+                let seal = Seal::finish(initiator, share, &welcome.numbers());
+                let seal = seal.map_err(|refused| never(unproven(refused)))?;
                 client.seal(seal).map_err(never)?;
             }
-            _ => return Err(unproven()),
+            _ => return Err(never(unproven(Refused::Forged))),
         }
         // A store that nobody has to prove anything to can state what it likes.
         if (welcome.rank, welcome.size) != (rank, size) {
@@ -218,11 +217,26 @@ impl Client {
 
 fn broken(why: Broken) -> JobError {
     match why {
-        Broken::Unsealed => lost(
-            "what the store sends is not sealed by its key; somebody on the path has changed it, or this is a fork",
-        ),
+        Broken::Unsealed => {
+            lost("what the store sends is not sealed by its key; see whether something on the path changes it")
+        }
+        Broken::Refused(refused) => JobError::Lost(format!("the keys of the store: {refused}")),
         Broken::Ended | Broken::TooLong => ended(),
     }
+}
+
+/// The error where the answer of the store is not right, or this rank cannot tell.
+fn unproven(refused: Refused) -> JobError {
+    match refused {
+        Refused::Forged | Refused::Length => {
+            cannot("the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE")
+        }
+        other => unusable(other),
+    }
+}
+
+fn unusable(refused: Refused) -> JobError {
+    cannot(format!("the secret of this job: {refused}"))
 }
 
 fn ended() -> JobError {
@@ -295,5 +309,19 @@ impl Client {
     fn confused(&mut self) -> JobError {
         self.stream = None;
         lost("the store answered something else than was asked")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_without_memory_does_not_say_that_the_secret_is_wrong() {
+        let says = |refused| unproven(refused).to_string();
+        assert!(says(Refused::Forged).contains("does not prove the secret"));
+        assert!(says(Refused::NoMemory).contains("no memory for keys"));
+        let lost = broken(Broken::Refused(Refused::NoMemory)).to_string();
+        assert!(lost.contains("no memory for keys"), "{lost}");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::seal::Seal;
 use crate::wire::{Bytes, Frame};
+use cci_seal::Refused;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::collections::VecDeque;
@@ -18,8 +19,19 @@ pub(crate) enum Broken {
     Ended,
     /// A frame is longer than allowed.
     TooLong,
-    /// What came was not sealed by the other side, or this side has no key of it any more.
+    /// What came was not sealed by the other side.
     Unsealed,
+    /// This side cannot seal or open, which says nothing of the other side.
+    Refused(Refused),
+}
+
+impl From<Refused> for Broken {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Forged | Refused::Length => Self::Unsealed,
+            other => Self::Refused(other),
+        }
+    }
 }
 
 /// A stream socket that never blocks.
@@ -65,7 +77,7 @@ impl Stream {
     /// Opens what has arrived sealed.
     fn open(&mut self) -> Result<(), Broken> {
         let Some(seal) = &mut self.seal else { return Ok(()) };
-        seal.open(&mut self.inbound.0).map_err(|_| Broken::Unsealed)
+        Ok(seal.open(&mut self.inbound.0)?)
     }
 
     /// Takes what has arrived, at most one chunk; how many bytes.
@@ -118,7 +130,7 @@ impl Stream {
             let Some(frame) = self.outbound.front() else { return Ok(()) };
             let rest = &frame[self.sent..];
             self.sent += match &mut self.seal {
-                Some(seal) if self.clear == 0 => seal.seal(rest).map_err(|_| Broken::Unsealed)?,
+                Some(seal) if self.clear == 0 => seal.seal(rest)?,
                 _ => match take(&self.socket, rest)? {
                     Some(length) => length,
                     None => return Ok(()),
@@ -147,5 +159,29 @@ fn take(socket: &OwnedFd, bytes: &[u8]) -> Result<Option<usize>, Broken> {
             Err(Errno::INTR) => (),
             Err(_) => return Err(Broken::Ended),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_mem::descriptors;
+
+    /// A stream whose keys are gone, and its other end.
+    fn without_keys() -> (Stream, std::os::unix::net::UnixStream) {
+        let (ours, theirs) = descriptors::stream_pair().expect("a pair");
+        let mut stream = Stream::new(ours.into(), CHUNK).expect("a stream");
+        stream.seal(Box::new(Seal::without_keys())).expect("nothing has come");
+        (stream, theirs)
+    }
+
+    #[test]
+    fn what_this_side_cannot_do_is_not_put_down_to_the_other_one() {
+        let (mut stream, _theirs) = without_keys();
+        assert_eq!(stream.push(b"frame".to_vec().into()), Err(Broken::Refused(Refused::NoKey)));
+        let (mut stream, mut theirs) = without_keys();
+        let record = [&[5, 0, 0, 0][..], &[7; 21]].concat();
+        std::io::Write::write_all(&mut theirs, &record).expect("room");
+        assert_eq!(stream.receive(), Err(Broken::Refused(Refused::NoKey)));
     }
 }
