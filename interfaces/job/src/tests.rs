@@ -292,9 +292,13 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
+        Self::with(None)
+    }
+
+    pub(crate) fn with(secret: Option<Secret>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let mut server = Server::new(3, None).expect("a server");
+        let mut server = Server::new(3, secret).expect("a server");
         server.listen(listener).expect("a listener");
         let ends: Vec<UnixStream> = (0..3)
             .map(|rank| {
@@ -367,6 +371,25 @@ fn a_stranger_that_lies_is_closed_and_others_go_on() {
         assert!(is_closed(&stranger), "{key}");
         let report = fixture.report();
         assert!(report.contains("a stranger") && report.contains(why), "{key}: {report}");
+        fixture.others_are_unharmed(key);
+    }
+}
+
+/// Nor does one that proves something else.
+#[test]
+fn a_stranger_without_a_proof_does_not_get_into_a_store_with_a_secret() {
+    let mut fixture = Fixture::with(Some(Secret::from_bytes(&[7; 32]).expect("memory")));
+    for (key, share) in [("none", None), ("wrong", Some([5; 48]))] {
+        let mut stranger = TcpStream::connect(fixture.address).expect("a connection");
+        stranger.set_read_timeout(Some(LIMIT)).expect("a limit");
+        let hello = Request::Hello(Hello { rank: 2, size: 3, share }).emit();
+        stranger.write_all(&hello).expect("room");
+        let mut said = Vec::new();
+        stranger.read_to_end(&mut said).expect("the end");
+        let challenge = said.get(4..).and_then(Reply::parse);
+        assert!(matches!(challenge, Some(Reply::Challenge(_))), "{key}: more than a challenge");
+        let report = fixture.report();
+        assert!(report.contains("a stranger: it does not prove the secret of this job"), "{key}: {report}");
         fixture.others_are_unharmed(key);
     }
 }
