@@ -3,13 +3,15 @@
 
 use crate::joining;
 use crate::place::{self, Local};
+use crate::secret::Secret;
 use crate::server::Server;
 use crate::source::Environment;
 use crate::store_client::Client;
 use crate::wire::{Reply, Request};
+use cci_admission::Origin;
 use cci_mem::descriptors;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -30,13 +32,20 @@ pub fn frame(bytes: &[u8]) {
     }
 }
 
-/// What three ranks send to the store: pieces behind a byte that tells whose, and how long.
+/// What three ranks send to the store, and a stranger that has to prove a secret: pieces behind a
+/// byte that tells whose, and how long.
 ///
 /// # Panics
 ///
 /// The system has no socket, or the store fails.
-pub fn store(mut bytes: &[u8]) {
-    let mut server = Server::new(RANKS, None).expect("a descriptor");
+pub fn store(bytes: &[u8]) {
+    drop(answers(bytes));
+}
+
+/// What the store has sent to each of them that has not ended.
+fn answers(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let secret = Secret::from_bytes(&[7; 32]).expect("memory");
+    let mut server = Server::new(RANKS, Some(secret)).expect("a descriptor");
     let mut ends: Vec<Option<UnixStream>> = Vec::new();
     for rank in 0..RANKS {
         let (ours, theirs) = descriptors::stream_pair().expect("a socket");
@@ -44,8 +53,12 @@ pub fn store(mut bytes: &[u8]) {
         server.adopt(ours, rank, Local { rank, size: RANKS, processors: 1 }).expect("a descriptor");
         ends.push(Some(theirs));
     }
+    let (ours, stranger) = descriptors::stream_pair().expect("a socket");
+    stranger.set_nonblocking(true).expect("a socket");
+    server.meet(ours.into(), Origin::Here);
+    ends.push(Some(stranger));
     while let Some((first, rest)) = bytes.split_first() {
-        let Some(end) = ends.get_mut(usize::from(first & 3)) else { break };
+        let end = &mut ends[usize::from(first & 3)];
         let (piece, rest) = rest.split_at(usize::from(first >> 2).min(rest.len()));
         bytes = rest;
         // A rank that sends nothing ends.
@@ -56,8 +69,18 @@ pub fn store(mut bytes: &[u8]) {
         let _ = end.as_mut().map(|end| end.write(piece));
         server.progress().expect("a descriptor");
     }
+    let answers = ends.iter_mut().map(|end| end.as_mut().map(received).unwrap_or_default()).collect();
     drop(ends);
     server.progress().expect("a descriptor");
+    answers
+}
+
+/// What has come by now.
+fn received(end: &mut UnixStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // It ends in an error where the store has not closed it.
+    let _ = end.read_to_end(&mut bytes);
+    bytes
 }
 
 /// What a false store sends to a rank, which joins, looks up and exchanges.
@@ -119,4 +142,60 @@ fn said(bytes: &[u8]) -> Option<OwnedFd> {
 
 thread_local! {
     static OTHERS: std::cell::RefCell<Option<UnixStream>> = const { std::cell::RefCell::new(None) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Key, Refusal};
+
+    /// The frames that ranks and the stranger get for a seed.
+    fn replies(name: &str) -> Vec<Vec<Reply>> {
+        let path = format!("{}/../../fuzz/corpus/job_store/{name}", env!("CARGO_MANIFEST_DIR"));
+        let frames = |bytes: Vec<u8>| {
+            let (mut rest, mut frames) = (&bytes[..], Vec::new());
+            while let Some((length, behind)) = rest.split_first_chunk() {
+                let (frame, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+                frames.push(Reply::parse(frame).expect("a reply"));
+                rest = behind;
+            }
+            frames
+        };
+        answers(&std::fs::read(path).expect("a seed")).into_iter().map(frames).collect()
+    }
+
+    /// Seeds of another version of the protocol reach nothing of the store.
+    #[test]
+    fn seeds_of_the_store_get_the_answers_of_the_store() {
+        let is_welcome = |reply: &Reply| matches!(reply, Reply::Welcome(welcome) if welcome.key != Key::None);
+        let all = replies("exchange");
+        for rank in &all[..3] {
+            assert!(is_welcome(&rank[0]));
+            assert_eq!(rank[1..], [Reply::Values(vec![b"place".to_vec(); 3])]);
+        }
+        assert!(matches!(all[3][..], [Reply::Challenge(_)]));
+        assert_eq!(replies("gone")[0][1..], [Reply::Refused(Refusal::Gone, vec![1])]);
+        let all = replies("look-up");
+        assert_eq!((&all[0][1..], &all[1][1..]), (&[Reply::Value(b"value".to_vec())][..], &[Reply::Done][..]));
+        // The second HELLO of a rank has its connection closed.
+        assert!(matches!(&replies("twice")[0][..], [welcome] if is_welcome(welcome)));
+    }
+
+    #[test]
+    fn seeds_of_frames_are_of_this_version() {
+        let read = |name: &str| {
+            let path = format!("{}/../../fuzz/corpus/job_frame/{name}", env!("CARGO_MANIFEST_DIR"));
+            std::fs::read(path).expect("a seed")
+        };
+        for name in ["kind-2", "kind-2-proof"] {
+            assert!(matches!(Request::parse(&read(name)), Some(Request::Hello(_))), "{name}");
+        }
+        assert!(matches!(Reply::parse(&read("kind-1")), Some(Reply::Challenge(_))));
+        let key = |name| match Reply::parse(&read(name)) {
+            Some(Reply::Welcome(welcome)) => welcome.key,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert!(matches!(key("kind-3"), Key::Secret(_)) && matches!(key("kind-3-in-clear"), Key::Plain(_)));
+        assert!(matches!(key("kind-3-proof"), Key::Share(_)));
+    }
 }

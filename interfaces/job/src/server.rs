@@ -296,7 +296,7 @@ impl Server {
     }
 
     /// Gives a new connection a challenge, if there is a place.
-    fn meet(&mut self, socket: OwnedFd, origin: Origin) {
+    pub(crate) fn meet(&mut self, socket: OwnedFd, origin: Origin) {
         let Ok(challenge) = random() else { return };
         match self.admission.handle_arrival(self.now(), self.next, origin) {
             Arrival::Admitted => (),
