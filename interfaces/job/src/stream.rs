@@ -69,7 +69,8 @@ impl Stream {
     /// Seals what is queued from here on, and opens what arrives behind the frames that were taken.
     pub(crate) fn seal(&mut self, mut seal: Box<Seal>) -> Result<(), Broken> {
         self.clear = self.outbound.len();
-        seal.sealed().append(&mut self.inbound.0);
+        // With its room, of which a store with many ranks would have as much for each once more.
+        *seal.sealed() = std::mem::take(&mut self.inbound.0);
         self.seal = Some(seal);
         self.open()
     }
@@ -173,6 +174,17 @@ mod tests {
         let mut stream = Stream::new(ours.into(), CHUNK).expect("a stream");
         stream.seal(Box::new(Seal::without_keys())).expect("nothing has come");
         (stream, theirs)
+    }
+
+    #[test]
+    fn a_stream_that_is_sealed_keeps_no_room_of_before() {
+        let (ours, mut theirs) = descriptors::stream_pair().expect("a pair");
+        let mut stream = Stream::new(ours.into(), CHUNK).expect("a stream");
+        std::io::Write::write_all(&mut theirs, &[1, 0, 0, 0, 9]).expect("room");
+        stream.receive().expect("it has come");
+        assert_eq!(stream.frame().expect("short").as_deref(), Some(&[9][..]));
+        stream.seal(Box::new(Seal::without_keys())).expect("nothing has come");
+        assert_eq!(stream.inbound.0.capacity(), 0);
     }
 
     #[test]
