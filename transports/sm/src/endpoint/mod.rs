@@ -1,5 +1,5 @@
 //! The endpoint: how it is opened, what the facade calls.
 
 mod open;
-mod operations;
+pub(crate) mod operations;
 mod pause;

@@ -26,6 +26,9 @@ use std::time::{Duration, Instant};
 /// How long deregistration waits for a peer that has announced a copy.
 const COPY_LIMIT: Duration = Duration::from_millis(100);
 
+/// How often a connect is tried on another lane because the peer has closed the one that it met.
+pub(crate) const RETRIES: u8 = 8;
+
 impl SlowPath {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
     pub(crate) fn join(
@@ -162,7 +165,7 @@ impl Transport for Sm {
             deadline: limit.map(|limit| crate::clock::precise_next().saturating_add(limit)),
             payload: connect.payload.into(),
             token: 0,
-            last_try: false,
+            retries: RETRIES,
         };
         slow.join(core, address, cell, pending);
         if slow.state.has_deferred() {

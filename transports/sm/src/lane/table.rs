@@ -17,8 +17,8 @@ pub(crate) struct PendingConnect {
     /// What was asked, should the client be sent elsewhere or the lane close before the answer.
     pub(crate) payload: Box<[u8]>,
     pub(crate) token: u64,
-    /// Not to be tried on another lane again.
-    pub(crate) last_try: bool,
+    /// How often it may still be tried on another lane.
+    pub(crate) retries: u8,
 }
 
 /// A request that waits for the program's answer.

@@ -227,16 +227,17 @@ impl PeerCopy for Copying {
 }
 
 impl Lane {
-    /// A connect that met a lane just being closed for lack of use is tried once more on a lane of
-    /// its own.
+    /// A connect that met a lane just being closed for lack of use is tried again on a lane of its
+    /// own. That one may be closed as well: where processors are short, more than a second may pass
+    /// between two calls of one side.
     fn take_retry(&mut self, number: u32, now: u64, cause: Cause) -> Option<Redirected> {
         let address = self.peer.address()?;
         let pending = self.table.pending(number)?;
-        if cause != Cause::Gone || pending.last_try {
+        if cause != Cause::Gone || pending.retries == 0 {
             return None;
         }
         let (cell, Some(mut pending)) = self.leave(number, now)? else { return None };
-        pending.last_try = true;
+        pending.retries -= 1;
         Some(Redirected { cell, pending, address })
     }
 

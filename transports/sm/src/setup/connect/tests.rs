@@ -1,7 +1,9 @@
 //! Answers to connection requests.
 
+use crate::endpoint::operations::RETRIES;
 use crate::fixture::{End, LIMIT};
 use crate::format::layout::{body, kind};
+use crate::lane::Phase;
 use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
 use cci_proto::{Attribute, EventKind, RequestError, Status};
@@ -87,9 +89,9 @@ fn a_client_is_not_sent_on_without_a_token() {
     assert_eq!((failed.kind(), failed.detail()), (EventKind::Connect as u32, Status::ConnRefused as u32));
 }
 
-/// The client's CONNECT is in the ring of a lane that the server closes for lack of use.
-#[test]
-fn a_connect_on_a_lane_that_closes_gives_one_request_and_succeeds_on_another() {
+/// A connect that meets so many lanes which the server closes for lack of use: how often its
+/// program was asked, and what has become of the connect.
+fn connect_while_lanes_close(closes: u8) -> (u32, Status) {
     let (mut client, mut server) = (End::new(), End::new());
     let first = client.connect(&mut server);
     client.sm.disconnect(&mut client.core, first);
@@ -99,10 +101,19 @@ fn a_connect_on_a_lane_that_closes_gives_one_request_and_succeeds_on_another() {
     }
     connect(&mut client, &server);
     assert_eq!(client.sm.seen().lanes.iter().flatten().count(), 1, "it goes over the lane that there is");
-    server.sm.slow().tear_down(&mut server.core, 0, Cause::Idle);
-    let mut requests = 0;
-    let connected = loop {
+    let (mut requests, mut left) = (0, closes);
+    loop {
         assert!(begun.elapsed() < LIMIT, "no answer");
+        // Before the client calls again: on a new lane its CONNECT has not come yet.
+        let ready = server.sm.seen().lanes.iter().flatten().find(|lane| lane.phase == Phase::Ready);
+        if let Some(number) = ready.map(|lane| lane.number()).filter(|_| left > 0) {
+            server.sm.slow().tear_down(&mut server.core, number, Cause::Idle);
+            left -= 1;
+        }
+        if let Some(slot) = client.call() {
+            assert_eq!((slot.kind(), left), (EventKind::Connect as u32, 0));
+            return (requests, Status::from_u32(slot.detail()).expect("a status"));
+        }
         if let Some(slot) = server.call() {
             if slot.kind() == EventKind::ConnectRequest as u32 {
                 requests += 1;
@@ -110,9 +121,20 @@ fn a_connect_on_a_lane_that_closes_gives_one_request_and_succeeds_on_another() {
             }
             assert!(slot.give_back());
         }
-        if let Some(slot) = client.call() {
-            break slot;
-        }
-    };
-    assert_eq!((connected.kind(), connected.detail(), requests), (EventKind::Connect as u32, 0, 1));
+    }
+}
+
+/// The client's CONNECT is in the ring of a lane that the server closes for lack of use, or comes to
+/// one that it has closed meanwhile.
+#[test]
+fn a_connect_on_lanes_that_close_gives_one_request_and_succeeds_on_another() {
+    for closes in [1, 2, RETRIES] {
+        assert_eq!(connect_while_lanes_close(closes), (1, Status::Success), "{closes} lanes");
+    }
+}
+
+/// A peer that takes every lane and closes it does not keep a client for ever.
+#[test]
+fn a_connect_on_lanes_that_all_close_ends() {
+    assert_eq!(connect_while_lanes_close(RETRIES + 1), (0, Status::Disconnected));
 }
