@@ -323,12 +323,11 @@ pub trait Mapping {
 
     /// Takes the wake-ups of other threads that have ended a wait or shall end the next one: whether
     /// there was any.
-    fn take_wake(&self) -> bool {
-        false
-    }
+    fn take_wake(&self) -> bool;
 
     /// As [`Mapping::wait`] for several; `take` also gets the place of the one that reports. A
-    /// wake-up from another thread ends it before `limit`.
+    /// wake-up from another thread ends it before `limit`, and is then there for
+    /// [`Mapping::take_wake`].
     ///
     /// # Errors
     ///

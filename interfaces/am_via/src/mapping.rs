@@ -279,6 +279,11 @@ impl<W: Watch> Mapping for ViaMapping<W> {
         Self::wait_any(&[self], limit, |_, incoming| take(incoming))
     }
 
+    /// There is no waker.
+    fn take_wake(&self) -> bool {
+        false
+    }
+
     fn wait_any<'e>(
         mappings: &[&'e Self],
         limit: Duration,

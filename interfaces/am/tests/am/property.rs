@@ -243,8 +243,11 @@ fn programs(most: usize, leaves: bool) -> impl Strategy<Value = (usize, u32, Vec
 /// Programs over each network.
 const CASES: u32 = 20;
 
+/// Steps that make a failing program shorter: each may wait in vain for half a minute.
+const SHRINKS: u32 = 8;
+
 fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases, max_shrink_iters: SHRINKS, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -119,6 +119,10 @@ impl Mapping for Short<'_> {
         }
     }
 
+    fn take_wake(&self) -> bool {
+        self.below.take_wake()
+    }
+
     fn wait_any<'e>(
         _: &[&'e Self],
         _: Duration,
