@@ -72,9 +72,10 @@ impl Records {
     }
 
     /// Goes on after so many records each way, as after a long run: for tests of the change of
-    /// keys. A vault refuses a number that it has sealed before.
-    pub const fn set_numbers(&mut self, sent: u64, received: u64) {
-        (self.sent, self.received) = (sent, received);
+    /// keys. Never goes back, since what was opened once would be opened again.
+    #[doc(hidden)]
+    pub fn skip_to(&mut self, sent: u64, received: u64) {
+        (self.sent, self.received) = (self.sent.max(sent), self.received.max(received));
     }
 
     /// Seals parts, at most [`RECORD`] bytes together, into a record at the beginning of `out`.

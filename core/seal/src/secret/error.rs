@@ -73,6 +73,9 @@ impl fmt::Display for SecretError {
             None => f.write_str("cannot use the secret: ")?,
         }
         match &self.fault {
+            Fault::Unreadable(error) if Errno::from_io_error(error) == Some(Errno::NFILE) => {
+                write!(f, "{error}; raise the system's limit of open files (fs.file-max)")
+            }
             Fault::Unreadable(error) if self.is_limit() => {
                 write!(f, "{error}; raise the limits of open files and of memory (ulimit -n, ulimit -v)")
             }

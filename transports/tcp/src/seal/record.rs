@@ -55,8 +55,8 @@ impl Sealed {
 
     /// Goes on with these numbers of records.
     #[cfg(test)]
-    pub(crate) fn set_numbers(&mut self, sent: u64, received: u64) {
-        self.records.set_numbers(sent, received);
+    pub(crate) fn skip_to(&mut self, sent: u64, received: u64) {
+        self.records.skip_to(sent, received);
     }
 
     /// Whether part of a record is left to leave.
