@@ -126,7 +126,8 @@ impl<S, M: Mapping> Bundle<S, M> {
 
     /// Takes the wake-ups of all endpoints: whether there was any.
     fn take_wakes(&mut self) -> bool {
-        self.endpoints.values_mut().map(|endpoint| endpoint.turn().mapping.take_wake()).filter(|woken| *woken).count() > 0
+        self.endpoints.values_mut().map(|endpoint| endpoint.turn().mapping.take_wake()).filter(|woken| *woken).count()
+            > 0
     }
 
     /// Sleeps, and returns what was found. Each endpoint may have something to do before `limit`.
