@@ -321,8 +321,8 @@ pub trait Mapping {
         take: impl FnMut(Incoming<'_, Self::Channel, Self::Asking<'e>>),
     ) -> Result<usize, PollError>;
 
-    /// Takes the wake-ups of other threads that have ended a wait or shall end the next one: whether
-    /// there was any.
+    /// Takes the wake-ups of other threads that have ended a wait or shall end the next one:
+    /// whether there was any.
     fn take_wake(&self) -> bool;
 
     /// As [`Mapping::wait`] for several; `take` also gets the place of the one that reports. A

@@ -29,8 +29,8 @@ pub struct Waker {
 
 impl Waker {
     /// Ends one call of [`crate::Endpoint::wait`], or of [`crate::Bundle::wait`] where the endpoint
-    /// is in a bundle; the next one if none waits now: it returns 0. Wake-ups that no call has taken
-    /// yet count as one. Two system calls, and no lock that a call of the endpoint holds.
+    /// is in a bundle; the next one if none waits now: it returns 0. Wake-ups that no call has
+    /// taken yet count as one. Two system calls, and no lock that a call of the endpoint holds.
     ///
     /// # Errors
     ///
@@ -42,8 +42,9 @@ impl Waker {
     }
 }
 
-/// Whether somebody has woken an endpoint since it was asked last. What wakes a sleep below does not
-/// tell: a request that waits for a credit sleeps too, and a sleep may end by its time just then.
+/// Whether somebody has woken an endpoint since it was asked last. What wakes a sleep below does
+/// not tell: a request that waits for a credit sleeps too, and a sleep may end by its time just
+/// then.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes(AtomicBool);
 

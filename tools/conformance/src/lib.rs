@@ -3,8 +3,8 @@
 //!
 //! [`conformance!`] turns every rule of the API into one `#[test]` for a device; it is in the
 //! feature `suite`. [`World`] drives several endpoints of one process from one thread. [`Peer`] is
-//! another process of the same test, playing a role of the program `cci-peer`. [`sm_raw`] speaks the
-//! protocol of the transport `sm` byte by byte, to speak it wrongly.
+//! another process of the same test, playing a role of the program `cci-peer`. [`sm_raw`] speaks
+//! the protocol of the transport `sm` byte by byte, to speak it wrongly.
 
 #![deny(unsafe_code)]
 

@@ -124,8 +124,8 @@ fn connect_while_lanes_close(closes: u8) -> (u32, Status) {
     }
 }
 
-/// The client's CONNECT is in the ring of a lane that the server closes for lack of use, or comes to
-/// one that it has closed meanwhile.
+/// The client's CONNECT is in the ring of a lane that the server closes for lack of use, or comes
+/// to one that it has closed meanwhile.
 #[test]
 fn a_connect_on_lanes_that_close_gives_one_request_and_succeeds_on_another() {
     for closes in [1, 2, RETRIES] {
