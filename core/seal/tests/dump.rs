@@ -3,20 +3,16 @@
 //! One process has secrets, handshakes and connections, and waits. Another one reads its memory:
 //! the words of the arena, which no dump holds, are looked for in all that a dump may hold.
 
+use cci_instruments::Dump;
 use cci_mem::source::Source;
 use cci_seal::noise::{Initiator, Responder};
 use cci_seal::{Phase, Psk, Session, TAG, Vault};
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
 /// Tells the process that waits to leave a part of a secret on its heap.
 const LEAK: &str = "CCI_TEST_LEAK";
-
-/// Bytes that are read at a time.
-const PIECE: usize = 1 << 20;
 
 fn handshake(psk: &Psk) -> [Session; 2] {
     let initiator = Initiator::begin(psk, &[b"fields"], b"payload").expect("begun");
@@ -111,50 +107,6 @@ fn a_process_with_connections() {
     drop((vaults, asked, leak));
 }
 
-/// A mapping: first byte, length, name, and whether a dump may hold it.
-struct Mapping {
-    start: u64,
-    len: u64,
-    name: String,
-    is_dumped: bool,
-}
-
-/// The readable mappings of a process.
-fn mappings(id: u32) -> Vec<Mapping> {
-    let mut found: Vec<Mapping> = Vec::new();
-    let mut is_readable = false;
-    let text = std::fs::read_to_string(format!("/proc/{id}/smaps")).expect("its mappings");
-    for line in text.lines() {
-        if let Some(flags) = line.strip_prefix("VmFlags: ") {
-            let last = found.last_mut().expect("a mapping");
-            last.is_dumped = !flags.split(' ').any(|flag| flag == "dd");
-            if !is_readable {
-                found.pop();
-            }
-        } else if let Some((range, rest)) = line.split_once(' ').filter(|(range, _)| range.contains('-')) {
-            let (start, end) = range.split_once('-').expect("a range");
-            let [start, end] = [start, end].map(|digits| u64::from_str_radix(digits, 16).expect("an address"));
-            is_readable = rest.starts_with('r');
-            let name = rest.split_whitespace().nth(4).unwrap_or_default().to_owned();
-            found.push(Mapping { start, len: end - start, name, is_dumped: true });
-        }
-    }
-    found.retain(|mapping| !mapping.name.starts_with("[v"));
-    found
-}
-
-/// Calls with the pieces of a mapping, each a few bytes into the next.
-fn pieces(memory: &File, mapping: &Mapping, mut each: impl FnMut(u64, &[u8])) {
-    let mut piece = vec![0; PIECE + 7];
-    for start in (mapping.start..mapping.start + mapping.len).step_by(PIECE) {
-        let len = (mapping.start + mapping.len - start).min(piece.len() as u64) as usize;
-        // What lies behind the end of a mapped file cannot be read, nor dumped.
-        if memory.read_exact_at(&mut piece[..len], start).is_ok() {
-            each(start, &piece[..len]);
-        }
-    }
-}
-
 fn word(bytes: &[u8]) -> u64 {
     u64::from_ne_bytes(bytes.try_into().expect("8 bytes"))
 }
@@ -166,10 +118,10 @@ fn is_random(word: u64) -> bool {
 }
 
 /// The words of the arena: those beside another such word, since keys are longer than one.
-fn secret_words(memory: &File, mappings: &[Mapping], public: &[u8]) -> HashSet<u64> {
+fn secret_words(dump: &Dump, public: &[u8]) -> HashSet<u64> {
     let mut words = HashSet::new();
-    for mapping in mappings.iter().filter(|mapping| !mapping.is_dumped) {
-        pieces(memory, mapping, |_, bytes| {
+    for mapping in dump.mappings().iter().filter(|mapping| !mapping.is_dumped) {
+        dump.pieces(mapping, |_, bytes| {
             let all: Vec<u64> = bytes.chunks_exact(8).map(word).collect();
             let pairs = all.windows(2).filter(|pair| pair.iter().all(|word| is_random(*word)));
             words.extend(pairs.flatten().copied());
@@ -196,11 +148,11 @@ fn found_in_dump(leak: bool) -> (usize, Vec<String>) {
         .expect("it waits");
     let public: Vec<u8> = public.split(", ").map(|byte| byte.parse().expect("a byte")).collect();
 
-    let (mappings, memory) = (mappings(child.id()), File::open(format!("/proc/{}/mem", child.id())).expect("memory"));
-    let words = secret_words(&memory, &mappings, &public);
+    let dump = Dump::of(child.id()).expect("its memory");
+    let words = secret_words(&dump, &public);
     let mut found = Vec::new();
-    for mapping in mappings.iter().filter(|mapping| mapping.is_dumped) {
-        pieces(&memory, mapping, |start, bytes| {
+    for mapping in dump.mappings().iter().filter(|mapping| mapping.is_dumped) {
+        dump.pieces(mapping, |start, bytes| {
             let places = bytes.windows(8).enumerate().filter(|(_, bytes)| words.contains(&word(bytes)));
             found.extend(
                 places.map(|(at, bytes)| format!("{:#x} in {:?}: {:x?}", start + at as u64, mapping.name, bytes)),

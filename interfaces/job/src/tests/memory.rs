@@ -8,11 +8,11 @@ use crate::place::Local;
 use crate::secret::Secret;
 use crate::server::Server;
 use crate::store_client::Client;
+use cci_instruments::Dump;
 use cci_mem::descriptors;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
@@ -84,26 +84,6 @@ fn a_process_that_joins() {
     }
 }
 
-/// Where the private writable memory that a dump holds begins and ends, of a process.
-fn mappings(id: u32) -> Vec<(u64, u64, String)> {
-    let text = std::fs::read_to_string(format!("/proc/{id}/smaps")).expect("its mappings");
-    let mut found: Vec<(u64, u64, String)> = Vec::new();
-    let mut is_ours = false;
-    for line in text.lines() {
-        if let Some(flags) = line.strip_prefix("VmFlags: ") {
-            if is_ours && flags.split(' ').any(|flag| flag == "dd") {
-                found.pop();
-            }
-        } else if let Some((range, rest)) = line.split_once(' ').filter(|(range, _)| range.contains('-')) {
-            is_ours = rest.starts_with("rw-p");
-            let (start, end) = range.split_once('-').expect("a range");
-            let [start, end] = [start, end].map(|digits| u64::from_str_radix(digits, 16).expect("an address"));
-            found.extend(is_ours.then(|| (start, end, rest.to_owned())));
-        }
-    }
-    found
-}
-
 /// Where a process that has joined has pieces of the secret.
 fn found(source: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -122,22 +102,20 @@ fn found(source: &str) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
     assert!(lines.any(|line| line.expect("a line") == "joined"), "{source}: it has ended");
 
-    let memory = File::open(format!("/proc/{}/mem", child.id())).expect("its memory");
+    let dump = Dump::of(child.id()).expect("its memory");
     let (mut places, mut read) = (Vec::new(), 0);
+    let pieces: Vec<&[u8]> = secret.chunks_exact(PIECE).collect();
     // Most bytes begin none of its pieces.
     let mut is_first = [false; 256];
-    secret.chunks_exact(PIECE).for_each(|piece| is_first[usize::from(piece[0])] = true);
-    for (start, end, name) in mappings(child.id()) {
-        let mut bytes = vec![0; (end - start) as usize];
-        // Pages that guard a stack cannot be read, nor dumped.
-        if memory.read_exact_at(&mut bytes, start).is_err() {
-            continue;
-        }
-        read += bytes.len();
-        let pieces: Vec<&[u8]> = secret.chunks_exact(PIECE).collect();
-        let windows = bytes.windows(PIECE).enumerate().filter(|(_, window)| is_first[usize::from(window[0])]);
-        let hits = windows.filter(|(_, window)| pieces.contains(window));
-        places.extend(hits.map(|(at, piece)| format!("{:#x} in {name}: {piece:x?}", start + at as u64)));
+    pieces.iter().for_each(|piece| is_first[usize::from(piece[0])] = true);
+    for mapping in dump.mappings().iter().filter(|mapping| mapping.is_dumped && mapping.rights == "rw-p") {
+        dump.pieces(mapping, |start, bytes| {
+            read += bytes.len();
+            let windows = bytes.windows(PIECE).enumerate().filter(|(_, window)| is_first[usize::from(window[0])]);
+            let hits = windows.filter(|(_, window)| pieces.contains(window));
+            places
+                .extend(hits.map(|(at, piece)| format!("{:#x} in {:?}: {piece:x?}", start + at as u64, mapping.name)));
+        });
     }
     assert!(read > 100_000, "only {read} bytes were read");
     drop(child.stdin.take());
