@@ -154,7 +154,7 @@ fn a_path_that_changes_what_a_rank_sends_ends_its_connection_and_the_store_says_
     let ((end, ended), (report, reports)) = (channel(), channel());
     scope(|scope| {
         scope.spawn(move || serve(server, &ended, &report));
-        let (address, _passed) = path(scope, &store, [NOTHING, change]);
+        let (address, passed) = path(scope, &store, [NOTHING, change]);
         scope.spawn(move || {
             let socket = TcpStream::connect(address).expect("a path");
             let client = Client::connected(socket.into(), 1, 2, Some(&secret), LIMIT);
@@ -166,6 +166,7 @@ fn a_path_that_changes_what_a_rank_sends_ends_its_connection_and_the_store_says_
         let report = reports.recv_timeout(LIMIT);
         // The store ends in any case, or this scope never did.
         end.send(()).expect("a store");
+        passed.recv_timeout(LIMIT).expect("both sides have ended");
         assert_eq!(got, Err(JobError::Gone(vec![1])));
         let report = report.expect("a report");
         assert!(report.ends_with("of rank 1: a record that this rank has not sealed"), "{report}");
