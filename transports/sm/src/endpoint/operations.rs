@@ -3,7 +3,7 @@
 use crate::format::address::Address;
 use crate::format::layout::{ENTRIES, NOTHING, kind, unpair};
 use crate::lane::state::PayloadToken;
-use crate::lane::table::{PendingConnect, PendingRequest};
+use crate::lane::table::{PendingConnect, PendingRequest, RETRIES};
 use crate::lane::{Lane, Phase};
 use crate::shortcut::Sm;
 use crate::slow_path::SlowPath;
@@ -25,9 +25,6 @@ use std::time::{Duration, Instant};
 
 /// How long deregistration waits for a peer that has announced a copy.
 const COPY_LIMIT: Duration = Duration::from_millis(100);
-
-/// How often a connect is tried on another lane because the peer has closed the one that it met.
-pub(crate) const RETRIES: u8 = 8;
 
 impl SlowPath {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.

@@ -7,6 +7,9 @@ use cci_transport::{Connection, ConnectionTable, Slot};
 /// The connections of a lane.
 pub(crate) type Table = ConnectionTable<PendingConnect>;
 
+/// How often a connect is tried on another lane because the peer has closed the one that it met.
+pub(crate) const RETRIES: u8 = 8;
+
 /// A connect that waits for its answer.
 pub(crate) struct PendingConnect {
     /// Reserved for the CONNECT event.

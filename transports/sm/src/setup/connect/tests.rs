@@ -1,9 +1,9 @@
 //! Answers to connection requests.
 
-use crate::endpoint::operations::RETRIES;
 use crate::fixture::{End, LIMIT};
 use crate::format::layout::{body, kind};
 use crate::lane::Phase;
+use crate::lane::table::RETRIES;
 use crate::setup::handshake::Cause;
 use cci_mem::ring::Header;
 use cci_proto::{Attribute, EventKind, RequestError, Status};
