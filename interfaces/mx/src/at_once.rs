@@ -7,6 +7,7 @@ use crate::types::Buffer;
 use crate::wire::{self, HEADER, Head, Header};
 use cci::{Endpoint, Received};
 use cci_matching::Envelope;
+use cci_rendezvous::cost_of_bytes;
 
 /// What has become of a message in [`State::take_at_once`].
 pub(crate) enum AtOnce {
@@ -27,7 +28,7 @@ impl<B: Buffer> State<B> {
         let Some(peer) = peer.filter(|_| !self.peers.has_changes()) else { return AtOnce::Other };
         let Self { requests, posted, partners, counts, .. } = self;
         let Some(Some(partner)) = partners.get_mut(peer.index()) else { return AtOnce::Other };
-        let (number, cost) = (peer.index() as u32, wire::cost_of_bytes(data.len()));
+        let (number, cost) = (peer.index() as u32, cost_of_bytes(data.len()));
         if !partner.takes_at_once(header.credit, cost) {
             return AtOnce::Other;
         }
@@ -40,7 +41,7 @@ impl<B: Buffer> State<B> {
             let is_in = copied == 0 || segments.copy_in(0, &data[..copied]);
             Outcome { peer: number, session: partner.session, ..received(header.word, copied, is_in) }
         });
-        if partner.owe(cost) {
+        if partner.window.owe(cost) {
             self.pump(endpoint, number);
         }
         AtOnce::Taken

@@ -13,6 +13,7 @@ use crate::wire::{
 use cci::{Endpoint, Event, Received};
 use cci_matching::Envelope;
 use cci_peers::Peer;
+use cci_rendezvous::cost_of_bytes;
 use std::time::Instant;
 /// A message that has come. It stays where it was parsed until the unexpected handler has seen it:
 /// a copy of what was just written in parts would wait for those stores.
@@ -157,7 +158,7 @@ impl<B: Buffer> State<B> {
         }
         match header.kind {
             EAGER => {
-                let cost = wire::cost_of_bytes(header.word as usize);
+                let cost = cost_of_bytes(header.word as usize);
                 if !self.charge(number, cost) {
                     return None;
                 }
@@ -332,7 +333,7 @@ impl<B: Buffer> State<B> {
         let Some(partner) = partner.filter(|_| !self.is_closed) else { return };
         if is_finished {
             self.counts.handled += 1;
-            let owes_much = partner.owe(*cost);
+            let owes_much = partner.window.owe(*cost);
             if let Some(sender) = head.number {
                 self.post(endpoint, *number, Control::Answer(DONE, 0, sender));
             }
@@ -348,7 +349,7 @@ impl<B: Buffer> State<B> {
         } else {
             // Charged again below.
             if let Some(partner) = self.partner(*number) {
-                partner.uncharge(*cost);
+                partner.window.uncharge(*cost);
             }
             self.take_large(endpoint, (*number, link), head, &source)
         };

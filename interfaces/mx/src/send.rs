@@ -6,10 +6,11 @@ use crate::partner::Control;
 use crate::requests::{OWN, Outcome, Request, Stage};
 use crate::state::{Sending, State};
 use crate::types::{Address, Buffer, MAX_ENDPOINT_ID, MAX_SEGMENTS, Segments};
-use crate::wire::{self, EAGER, HEADER, Header, LONGEST, SYNC};
+use crate::wire::{EAGER, HEADER, Header, LONGEST, SYNC};
 use cci::__binding::send_gathered;
 use cci::{Connection, Endpoint, Notify};
 use cci_matching::Envelope;
+use cci_rendezvous::cost_of_bytes;
 
 /// The longest data that are gathered on the stack, bytes; and those for which less of it is
 /// cleared.
@@ -85,14 +86,14 @@ impl<B: Buffer> State<B> {
         let partner = self.partners.get_mut(number as usize)?.as_mut()?;
         let connection = partner.ready()?;
         let len = segments.len();
-        let cost = wire::cost_of_bytes(len);
-        if !partner.sends.is_empty() || partner.session != to.session() || partner.credit < cost {
+        let cost = cost_of_bytes(len);
+        if !partner.sends.is_empty() || partner.session != to.session() || !partner.credit.covers(cost) {
             return None;
         }
         if len > partner.most_eager {
             return None;
         }
-        let credit = partner.credit_back();
+        let credit = partner.window.due();
         let header = Header { credit, ..Header::new(EAGER, len as u32, bits) };
         if len <= SHORTEST {
             send_short::<{ HEADER + SHORTEST }, B>(endpoint, connection, header, segments, len)?;
@@ -103,8 +104,8 @@ impl<B: Buffer> State<B> {
             let parts = [header[..].into(), segments.source()?];
             send_gathered(endpoint, connection, &parts, Notify::OnFailure(0)).ok()?;
         }
-        partner.has_given(credit);
-        partner.credit -= cost;
+        partner.window.has_given(credit);
+        partner.credit.spend(cost);
         self.counts.eager += 1;
         let (length, session) = (len as u32, to.session());
         Some(Outcome { code: Code::Success, peer: number, session, length, copied: length })
@@ -130,12 +131,12 @@ impl<B: Buffer> State<B> {
         if len > partner.most_eager {
             return self.offer(endpoint, (number, connection), request.index());
         }
-        let cost = wire::cost_of_bytes(len);
-        if partner.credit < cost {
+        let cost = cost_of_bytes(len);
+        if !partner.credit.covers(cost) {
             counts.stalled += 1;
             return Sending::Starved;
         }
-        let credit = partner.credit_back();
+        let credit = partner.window.due();
         let flags = if is_sync { SYNC } else { 0 };
         let header = Header { credit, flags, ..Header::new(EAGER, len as u32, bits) };
         let mut front = [0; LONGEST];
@@ -162,8 +163,8 @@ impl<B: Buffer> State<B> {
             // A link that is lost reports its end.
             Err(_) => return Sending::Blocked,
         }
-        partner.has_given(credit);
-        partner.credit -= cost;
+        partner.window.has_given(credit);
+        partner.credit.spend(cost);
         counts.eager += 1;
         if is_sync {
             slot.stage = Stage::Sent { peer: number, session, length: len as u32 };
@@ -238,7 +239,7 @@ impl<B: Buffer> State<B> {
         let bits = slot.bits;
         let Stage::Queued { segments, is_sync, .. } = &slot.stage else { return };
         let (len, is_sync) = (segments.len(), *is_sync);
-        let cost = wire::cost_of_bytes(len);
+        let cost = cost_of_bytes(len);
         let mut body = None;
         if len <= MOST_EAGER && cost <= self.own_credit {
             body = self.buffers.keep(len, |bytes| {

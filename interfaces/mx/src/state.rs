@@ -12,6 +12,7 @@ use crate::wire;
 use cci::Endpoint;
 use cci_matching::{Posted, Unexpected};
 use cci_peers::Peers;
+use cci_rendezvous::{GRANULE, Windows};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
@@ -70,9 +71,8 @@ pub(crate) struct State<B> {
     pub(crate) name: u64,
     pub(crate) session: u32,
     pub(crate) key: u32,
-    /// Granules that have not been given away; negative when floors have gone beyond.
-    pub(crate) windows_left: i64,
-    pub(crate) windows: i64,
+    /// What partners may still send.
+    pub(crate) windows: Windows,
     pub(crate) timers: BTreeSet<(Instant, Request)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) counts: Counts,
@@ -92,7 +92,7 @@ pub(crate) struct State<B> {
 
 impl<B: Buffer> State<B> {
     pub(crate) fn new(own: Address, key: u32, options: &Options, peers: Peers<()>) -> Self {
-        let windows = i64::from(options.unexpected_max / 64);
+        let windows = Windows::new(options.unexpected_max / GRANULE as u32);
         let context_bits =
             options.context_bits.map_or_else(ContextBits::default, |(count, shift)| ContextBits { count, shift });
         Self {
@@ -106,11 +106,10 @@ impl<B: Buffer> State<B> {
             last: None,
             blocked: Vec::new(),
             to_self: VecDeque::new(),
-            own_credit: (windows / 2).clamp(0, wire::MOST_WINDOW.into()) as u32,
+            own_credit: windows.half().min(wire::MOST_WINDOW),
             name: own.name(),
             session: own.session(),
             key,
-            windows_left: windows,
             windows,
             timers: BTreeSet::new(),
             scratch: Vec::new(),
@@ -243,7 +242,7 @@ impl<B: Buffer> State<B> {
             self.unexpected.iter().filter(|(.., arrival)| is_gone(arrival)).map(|(ticket, ..)| ticket).collect();
         for ticket in gone {
             if let Some((_, arrival)) = self.unexpected.remove(ticket) {
-                self.windows_left += i64::from(arrival.cost);
+                self.windows.release(arrival.cost);
                 self.buffers.give_back(arrival.body);
             }
         }

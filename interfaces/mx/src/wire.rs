@@ -29,8 +29,6 @@ const PART: usize = 36;
 pub(crate) const MOST_PARTS: usize = 16;
 pub(crate) const LONGEST_OFFER: usize = LONGEST + 1 + MOST_PARTS * PART;
 
-/// Bytes of a granule.
-const GRANULE: usize = 64;
 /// The largest window: what one header can give back.
 pub(crate) const MOST_WINDOW: u32 = u16::MAX as u32;
 
@@ -131,21 +129,10 @@ pub(crate) fn parse_eager(bytes: &[u8]) -> Option<(Header, &[u8])> {
     is_right.then_some((header, data))
 }
 
-/// What an eager message costs.
-#[inline]
-pub(crate) const fn cost_of_bytes(len: usize) -> u32 {
-    2 + len.div_ceil(GRANULE) as u32
-}
-
-/// What the offer of so many parts costs.
+/// What the offer of so many parts costs, granules.
 #[inline]
 pub(crate) const fn cost_of_parts(parts: usize) -> u32 {
     2 + parts as u32
-}
-
-/// The longest eager message that half of a window takes.
-pub(crate) const fn most_of_window(window: u32) -> usize {
-    (window / 2).saturating_sub(2) as usize * GRANULE
 }
 
 /// Memory of a peer: bytes, and its handle.

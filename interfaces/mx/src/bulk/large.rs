@@ -66,7 +66,7 @@ impl<B: Buffer> State<B> {
         let (length, bits, peer, session) = (segments.len(), slot.bits, *peer, *session);
         let parts = segments.parts().iter().filter(|part| !part.is_empty()).count();
         let cost = wire::cost_of_parts(parts.min(MOST_PARTS));
-        if partner.credit < cost {
+        if !partner.credit.covers(cost) {
             return Sending::Starved;
         }
         let (place, bulk) = bulks.insert();
@@ -91,7 +91,7 @@ impl<B: Buffer> State<B> {
         }
         let parts = bulk.registered.iter().map(|part| (part.len() as u32, part.handle()));
         let flags = if parts.len() == 1 { ONE } else { 0 };
-        let credit = partner.credit_back();
+        let credit = partner.window.due();
         scratch.clear();
         scratch.extend(Header { credit, flags, ..Header::new(LARGE, length as u32, bits) }.emit());
         scratch.extend(request.bits().to_le_bytes());
@@ -102,8 +102,8 @@ impl<B: Buffer> State<B> {
             debug_assert!(why != SendError::TooLong);
             return Sending::Blocked;
         }
-        partner.has_given(credit);
-        partner.credit -= cost;
+        partner.window.has_given(credit);
+        partner.credit.spend(cost);
         slot.stage = Stage::Offered { peer, session, length: length as u32, bulk: place };
         self.counts.large += 1;
         Sending::Gone

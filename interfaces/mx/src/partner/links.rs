@@ -6,12 +6,15 @@ use crate::errors::Code;
 use crate::requests::Stage;
 use crate::state::{Sending, State};
 use crate::types::Buffer;
-use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
+use crate::wire::{CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
 use cci::{Connection, Endpoint, Notify, SendError};
 use cci_peers::{Change, Lost, Name, Peer, Unreached};
+use cci_rendezvous::{Credit, longest_of_half};
 use std::time::Instant;
 
-/// Granules that a link gets when there are no more to give away.
+/// Granules that a link gets when there are no more to give away. MX has them, and refuses links
+/// once it has gone far beyond the total, because its offers cost credit too: a partner without any
+/// would wait for ever.
 const FLOOR: u32 = 64;
 /// Answers that may wait for a partner.
 const MOST_ANSWERS: usize = 65_536;
@@ -80,18 +83,15 @@ impl<B: Buffer> State<B> {
     }
 
     fn on_up(&mut self, endpoint: &Endpoint, number: u32, connection: Connection) {
-        // Half of what is left, so that later links get some.
-        let window = (self.windows_left / 2).clamp(FLOOR.into(), MOST_WINDOW.into()) as u32;
-        let has_room = self.windows_left > -self.windows;
-        let Some(partner) = self.partner(number) else { return };
+        let Self { partners, windows, .. } = self;
+        let Some(partner) = partners.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (partner.connection, partner.link) = (Some(connection), partner.link.wrapping_add(1));
         (partner.is_known, partner.has_introduced) = (false, false);
-        (partner.window, partner.given, partner.owed, partner.held) = (0, 0, 0, 0);
-        if !has_room {
+        windows.close(&mut partner.window);
+        if windows.granted() >= 2 * u64::from(windows.total()) {
             return self.break_link(endpoint, number);
         }
-        (partner.window, partner.given) = (window, window);
-        self.windows_left -= i64::from(window);
+        partner.window = windows.open(windows.half().clamp(FLOOR, MOST_WINDOW));
         self.pump(endpoint, number);
     }
 
@@ -105,12 +105,12 @@ impl<B: Buffer> State<B> {
 
     /// The link to a partner is no more: what was under way on it has failed.
     pub(crate) fn on_down(&mut self, endpoint: &Endpoint, number: u32, code: Code) {
-        let Some(partner) = self.partner(number) else { return };
+        let Self { partners, windows, .. } = self;
+        let Some(partner) = partners.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (partner.connection, partner.is_known, partner.has_introduced) = (None, false, false);
-        let (unused, link) = (partner.window - partner.held, partner.link);
-        (partner.window, partner.given, partner.owed, partner.held) = (0, 0, 0, 0);
+        let link = partner.link;
+        windows.close(&mut partner.window);
         partner.controls.clear();
-        self.windows_left += i64::from(unused);
         self.drop_offers(number, link);
         let (mut ended, mut asking) = (Vec::new(), Vec::new());
         for (request, slot) in self.requests.all() {
@@ -153,9 +153,9 @@ impl<B: Buffer> State<B> {
         if std::mem::replace(&mut partner.is_known, true) {
             return false;
         }
-        (partner.session, partner.credit, partner.most_credit) = (header.word, header.long as u32, header.long as u32);
-        let of_window = wire::most_of_window(partner.credit);
-        partner.most_eager = most.saturating_sub(LONGEST).min(MOST_EAGER).min(of_window);
+        let window = header.long as u32;
+        (partner.session, partner.credit) = (header.word, Credit::new(window, window));
+        partner.most_eager = most.saturating_sub(LONGEST).min(MOST_EAGER).min(longest_of_half(window));
         self.pump(endpoint, number);
         true
     }
@@ -163,17 +163,14 @@ impl<B: Buffer> State<B> {
     /// A partner has used credit; false: more than it had.
     #[inline]
     pub(crate) fn charge(&mut self, number: u32, cost: u32) -> bool {
-        let Some(partner) = self.partner(number) else { return false };
-        let is_covered = partner.given >= cost;
-        partner.given = partner.given.saturating_sub(cost);
-        is_covered
+        self.partner(number).is_some_and(|partner| partner.window.charge(cost))
     }
 
     /// A message that was charged holds nothing any more: its credit goes back.
     #[inline]
     pub(crate) fn release(&mut self, endpoint: &Endpoint, number: u32, cost: u32) {
         let Some(partner) = self.partner(number) else { return };
-        if partner.owe(cost) {
+        if partner.window.owe(cost) {
             self.pump(endpoint, number);
         }
     }
@@ -181,7 +178,7 @@ impl<B: Buffer> State<B> {
     /// A message that was charged becomes unexpected.
     pub(crate) fn hold(&mut self, number: u32, cost: u32) {
         if let Some(partner) = self.partner(number) {
-            partner.held += cost;
+            partner.window.hold(cost);
         }
     }
 
@@ -189,11 +186,12 @@ impl<B: Buffer> State<B> {
     pub(crate) fn release_held(&mut self, endpoint: &Endpoint, (number, link): (u32, u32), cost: u32) {
         match self.partner(number) {
             Some(partner) if partner.link == link && partner.connection.is_some() => {
-                partner.held -= cost;
-                self.release(endpoint, number, cost);
+                if partner.window.let_go(cost) {
+                    self.pump(endpoint, number);
+                }
             }
             // Its link is no more.
-            _ => self.windows_left += i64::from(cost),
+            _ => self.windows.release(cost),
         }
     }
 
@@ -204,8 +202,7 @@ impl<B: Buffer> State<B> {
             return true;
         }
         let Some(partner) = self.partner(number) else { return false };
-        partner.credit += u32::from(credit);
-        let is_right = partner.credit <= partner.most_credit;
+        let is_right = partner.credit.give(credit);
         if !partner.sends.is_empty() {
             self.pump(endpoint, number);
         }
@@ -249,7 +246,7 @@ impl<B: Buffer> State<B> {
             return;
         };
         if !partner.has_introduced {
-            let ident = Header::ident(own, partner.window);
+            let ident = Header::ident(own, partner.window.size());
             debug_assert_eq!(ident.kind, IDENT);
             match endpoint.send(connection, &ident.emit(), Notify::OnFailure(0)) {
                 Ok(()) => partner.has_introduced = true,
@@ -282,7 +279,7 @@ impl<B: Buffer> State<B> {
         loop {
             let Some(partner) = self.partner(number) else { return true };
             let Some(control) = partner.controls.front().copied() else {
-                if !partner.owes_much() {
+                if !partner.window.owes_much() {
                     return true;
                 }
                 if !self.send_header(endpoint, (number, connection), Header::new(CREDIT, 0, 0)) {
@@ -318,10 +315,10 @@ impl<B: Buffer> State<B> {
     /// False: there is no room.
     fn send_header(&mut self, endpoint: &Endpoint, (number, connection): (u32, Connection), header: Header) -> bool {
         let Some(partner) = self.partner(number) else { return true };
-        let credit = partner.credit_back();
+        let credit = partner.window.due();
         match endpoint.send(connection, &Header { credit, ..header }.emit(), Notify::OnFailure(0)) {
             Ok(()) => {
-                partner.has_given(credit);
+                partner.window.has_given(credit);
                 true
             }
             Err(SendError::NoBuffers) => false,

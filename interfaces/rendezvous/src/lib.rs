@@ -1,0 +1,17 @@
+//! What two endpoints with matched messages need beneath their requests, as Myrinet Express and
+//! libfabric have it. Names of requests, matching and statuses stay with the interface. These are
+//! data structures for one thread, or under the lock of their interface.
+//!
+//! | structure | holds | of |
+//! |---|---|---|
+//! | [`Windows`], [`Window`] | what partners may still send, and what is owed to them | an endpoint, a link |
+//! | [`Credit`] | what this side may still send | a link |
+//!
+//! A *partner* is the other end of a link, which may break every rule: what it says is checked
+//! here, and a method that answers false asks its caller to end the link.
+//! `docs/design/fabric.md` has the figure of a message.
+#![forbid(unsafe_code)]
+
+mod window;
+
+pub use window::{Credit, GRANULE, Window, Windows, cost_of_bytes, longest_of_half};
