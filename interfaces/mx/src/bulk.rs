@@ -3,8 +3,8 @@
 mod large;
 
 use crate::errors::Code;
-use crate::wire::Remote;
 use cci::{Memory, Registration};
+use cci_rendezvous::Remote;
 
 /// What a large message needs beside its request.
 #[derive(Default)]

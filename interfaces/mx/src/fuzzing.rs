@@ -13,7 +13,7 @@ pub fn message(bytes: &[u8]) {
     assert!(head.from <= bytes.len());
     let mut parts = Vec::new();
     if wire::parse_parts(&bytes[head.from..], &head.header, &mut parts) {
-        assert_eq!(parts.iter().map(|(len, _)| u64::from(*len)).sum::<u64>(), u64::from(head.header.word));
+        assert_eq!(parts.iter().map(|part| part.len).sum::<u64>(), u64::from(head.header.word));
     }
     let _ = wire::parse_parts(bytes, &head.header, &mut parts);
 }

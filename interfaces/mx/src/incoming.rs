@@ -1,6 +1,6 @@
 //! What becomes of events of CCI, and of messages.
 
-use crate::arrivals::{Arrival, Body, Source};
+use crate::arrivals::Arrival;
 use crate::at_once::AtOnce;
 use crate::errors::Code;
 use crate::partner::Control;
@@ -13,7 +13,7 @@ use crate::wire::{
 use cci::{Endpoint, Event, Received};
 use cci_matching::Envelope;
 use cci_peers::Peer;
-use cci_rendezvous::cost_of_bytes;
+use cci_rendezvous::{Body, Source, cost_of_bytes};
 use std::time::Instant;
 /// A message that has come. It stays where it was parsed until the unexpected handler has seen it:
 /// a copy of what was just written in parts would wait for those stores.
@@ -212,7 +212,7 @@ impl<B: Buffer> State<B> {
         let length = head.header.word;
         self.requests.deliver(index, head.header.long, |segments| {
             let copied = segments.len().min(length as usize);
-            let is_in = copied == 0 || source.copy_into(head.from, copied, segments);
+            let is_in = copied == 0 || segments.copy_message(source, head.from, copied);
             Outcome { peer: number, session, ..received(length, copied, is_in) }
         });
         if let Some(sender) = head.number {

@@ -1,6 +1,6 @@
 //! Receives, probes, and what becomes of requests by calls of the program.
 
-use crate::arrivals::{Arrival, Body};
+use crate::arrivals::Arrival;
 use crate::errors::{Code, Error};
 use crate::partner::Control;
 use crate::requests::{NONE, OWN, Outcome, Request, Stage};
@@ -9,6 +9,7 @@ use crate::types::{Buffer, Match, Segments, Status};
 use crate::wire::DONE;
 use cci::Endpoint;
 use cci_matching::{Envelope, Pattern};
+use cci_rendezvous::Body;
 use std::time::{Duration, Instant};
 
 fn pattern(wanted: Match) -> Pattern {

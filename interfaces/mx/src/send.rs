@@ -1,6 +1,6 @@
 //! Sends and connects.
 
-use crate::arrivals::{Arrival, Body, MOST_EAGER};
+use crate::arrivals::Arrival;
 use crate::errors::{Code, Error};
 use crate::partner::Control;
 use crate::requests::{OWN, Outcome, Request, Stage};
@@ -10,7 +10,7 @@ use crate::wire::{EAGER, HEADER, Header, LONGEST, SYNC};
 use cci::__binding::send_gathered;
 use cci::{Connection, Endpoint, Notify};
 use cci_matching::Envelope;
-use cci_rendezvous::cost_of_bytes;
+use cci_rendezvous::{Body, MOST_KEPT, cost_of_bytes};
 
 /// The longest data that are gathered on the stack, bytes; and those for which less of it is
 /// cleared.
@@ -228,8 +228,8 @@ impl<B: Buffer> State<B> {
         let slot = self.requests.get(request)?;
         let Stage::Queued { segments, .. } = &slot.stage else { return None };
         let len = segments.len();
-        let mut bytes = vec![0; if len <= MOST_EAGER { len } else { 0 }];
-        let is_short = len <= MOST_EAGER && segments.copy_out(0, &mut bytes);
+        let mut bytes = vec![0; if len <= MOST_KEPT { len } else { 0 }];
+        let is_short = len <= MOST_KEPT && segments.copy_out(0, &mut bytes);
         Some((slot.bits, len as u32, is_short.then_some(bytes)))
     }
 
@@ -241,7 +241,7 @@ impl<B: Buffer> State<B> {
         let (len, is_sync) = (segments.len(), *is_sync);
         let cost = cost_of_bytes(len);
         let mut body = None;
-        if len <= MOST_EAGER && cost <= self.own_credit {
+        if len <= MOST_KEPT && cost <= self.own_credit {
             body = self.buffers.keep(len, |bytes| {
                 segments.copy_out(0, bytes);
             });

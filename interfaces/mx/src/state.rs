@@ -1,6 +1,6 @@
 //! What the lock of an endpoint protects, and what becomes of events of CCI.
 
-use crate::arrivals::{Arrival, Body, Buffers};
+use crate::arrivals::Arrival;
 use crate::bulk::Bulks;
 use crate::errors::Code;
 use crate::handler::Handler;
@@ -12,7 +12,7 @@ use crate::wire;
 use cci::Endpoint;
 use cci_matching::{Posted, Unexpected};
 use cci_peers::Peers;
-use cci_rendezvous::{GRANULE, Windows};
+use cci_rendezvous::{Body, Buffers, GRANULE, Windows};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 

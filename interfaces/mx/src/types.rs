@@ -3,6 +3,7 @@
 use crate::errors::Code;
 use cci::__binding::Source;
 use cci::{HeapBytes, Memory, View};
+use cci_rendezvous::Source as Message;
 use std::sync::Arc;
 
 /// Bytes that are copied at a time where they cannot be reached in place.
@@ -337,6 +338,15 @@ impl<B: Buffer> Segments<B> {
     /// Copies `len` bytes of a view in, from `from` on.
     pub(crate) fn copy_view(&self, view: &View<'_>, from: usize, len: usize) -> bool {
         self.runs(0, len, |part, at, range| part.copy_view(at, view, from + range.start, range.len()))
+    }
+
+    /// Copies `len` bytes of a message in, from `from` on; false where there are not as many.
+    #[inline]
+    pub(crate) fn copy_message(&self, message: &Message<'_>, from: usize, len: usize) -> bool {
+        match message {
+            Message::Bytes(bytes) => bytes.get(from..from + len).is_some_and(|bytes| self.copy_in(0, bytes)),
+            Message::View(view) => self.copy_view(view, from, len),
+        }
     }
 
     /// Copies the first bytes to other segments.

@@ -1,6 +1,7 @@
 //! Messages between two endpoints; `docs/design/mx.md` has the format.
 
 use cci::RmaHandle;
+use cci_rendezvous::Remote;
 
 pub(crate) const IDENT: u8 = 1;
 pub(crate) const EAGER: u8 = 2;
@@ -135,9 +136,6 @@ pub(crate) const fn cost_of_parts(parts: usize) -> u32 {
     2 + parts as u32
 }
 
-/// Memory of a peer: bytes, and its handle.
-pub(crate) type Remote = (u32, RmaHandle);
-
 /// Appends parts of offered memory: of one its handle ([`ONE`]).
 pub(crate) fn emit_parts<'a>(mut parts: impl ExactSizeIterator<Item = (u32, &'a RmaHandle)>, to: &mut Vec<u8>) {
     if parts.len() == 1 {
@@ -156,7 +154,7 @@ pub(crate) fn parse_parts(bytes: &[u8], header: &Header, parts: &mut Vec<Remote>
     let wanted = header.word;
     if header.flags == ONE {
         let handle = <&[u8; 32]>::try_from(bytes).ok().and_then(|bytes| RmaHandle::from_bytes(bytes));
-        parts.extend(handle.map(|handle| (wanted, handle)));
+        parts.extend(handle.map(|handle| Remote { len: wanted.into(), handle }));
         return !parts.is_empty() && wanted > 0;
     }
     let Some((count, rest)) = bytes.split_first() else { return false };
@@ -167,11 +165,11 @@ pub(crate) fn parse_parts(bytes: &[u8], header: &Header, parts: &mut Vec<Remote>
     let mut sum = 0_u64;
     for part in found {
         let Some((len, handle)) = part.split_first_chunk::<4>() else { return false };
-        let len = u32::from_le_bytes(*len);
+        let len = u64::from(u32::from_le_bytes(*len));
         let handle = RmaHandle::from_bytes(handle);
         let Some(handle) = handle.filter(|_| len > 0) else { return false };
-        sum += u64::from(len);
-        parts.push((len, handle));
+        sum += len;
+        parts.push(Remote { len, handle });
     }
     sum == u64::from(wanted) && wanted > 0
 }
@@ -240,7 +238,7 @@ mod tests {
         emit_parts([(3, &handle), (4, &handle)].into_iter(), &mut bytes);
         let mut parts = Vec::new();
         let header = |flags, wanted| Header { flags, ..Header::new(LARGE, wanted, 0) };
-        assert!(parse_parts(&bytes, &header(0, 7), &mut parts) && parts == [(3, handle), (4, handle)]);
+        assert!(parse_parts(&bytes, &header(0, 7), &mut parts) && parts == [3, 4].map(|len| Remote { len, handle }));
         for wanted in [0, 6, 8] {
             assert!(!parse_parts(&bytes, &header(0, wanted), &mut parts));
         }
@@ -249,7 +247,7 @@ mod tests {
         assert!(!parse_parts(&[&bytes[..], &[0]].concat(), &header(0, 7), &mut parts));
         let mut one = Vec::new();
         emit_parts([(7, &handle)].into_iter(), &mut one);
-        assert!(parse_parts(&one, &header(ONE, 7), &mut parts) && parts == [(7, handle)]);
+        assert!(parse_parts(&one, &header(ONE, 7), &mut parts) && parts == [Remote { len: 7, handle }]);
         assert!(!parse_parts(&one, &header(ONE, 0), &mut parts) && !parse_parts(&one, &header(0, 7), &mut parts));
         (0..one.len()).for_each(|len| assert!(!parse_parts(&one[..len], &header(ONE, 7), &mut parts)));
         assert!(!parse_parts(&[&one[..], &[0]].concat(), &header(ONE, 7), &mut parts));

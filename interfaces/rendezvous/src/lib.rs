@@ -6,12 +6,15 @@
 //! |---|---|---|
 //! | [`Windows`], [`Window`] | what partners may still send, and what is owed to them | an endpoint, a link |
 //! | [`Credit`] | what this side may still send | a link |
+//! | [`Source`], [`Buffers`], [`Body`] | the bytes of a message, and what is kept of one that no receive matches | an endpoint |
 //!
 //! A *partner* is the other end of a link, which may break every rule: what it says is checked
 //! here, and a method that answers false asks its caller to end the link.
 //! `docs/design/fabric.md` has the figure of a message.
 #![forbid(unsafe_code)]
 
+mod bodies;
 mod window;
 
+pub use bodies::{Body, Buffers, MOST_KEPT, Remote, Source};
 pub use window::{Credit, GRANULE, Window, Windows, cost_of_bytes, longest_of_half};

@@ -1,16 +1,16 @@
 //! Large messages: memory that is offered, and reads of what a partner has offered.
 
 use super::Bulk;
-use crate::arrivals::Body;
 use crate::errors::Code;
 use crate::partner::Control;
 use crate::requests::{Outcome, Stage};
 use crate::state::{Sending, State, received};
 use crate::types::{Buffer, Segments};
-use crate::wire::{self, DONE, HEADER, Header, LARGE, LONGEST, MOST_PARTS, ONE, REFUSED, Remote};
+use crate::wire::{self, DONE, HEADER, Header, LARGE, LONGEST, MOST_PARTS, ONE, REFUSED};
 use cci::{
     Connection, Endpoint, Failure, Memory, Notify, RegisterError, Registration, Rights, Rma, RmaError, SendError,
 };
+use cci_rendezvous::{Body, Remote};
 /// Registers memory for a link. Nothing is registered where it fails.
 fn register(
     endpoint: &Endpoint,
@@ -155,13 +155,13 @@ impl<B: Buffer> State<B> {
         }
         while bulk.begun < bulk.wanted && bulk.failed.is_none() {
             let local = locate(bulk.registered.iter().map(Registration::len), bulk.begun);
-            let remote = locate(bulk.remote.iter().map(|(len, _)| u64::from(*len)), bulk.begun);
+            let remote = locate(bulk.remote.iter().map(|part| part.len), bulk.begun);
             let (Some((own, own_offset, own_left)), Some((other, other_offset, other_left))) = (local, remote) else {
                 bulk.failed = Some(Code::Aborted);
                 break;
             };
             let len = own_left.min(other_left).min(bulk.wanted - bulk.begun);
-            let rma = Rma::new(bulk.registered[own].handle(), &bulk.remote[other].1, len);
+            let rma = Rma::new(bulk.registered[own].handle(), &bulk.remote[other].handle, len);
             let rma = rma.local_offset(own_offset).remote_offset(other_offset);
             match endpoint.read(connection, &rma, Notify::Always(u64::from(place) + 1)) {
                 Ok(()) => {

@@ -1,7 +1,6 @@
 //! Links to partners: introductions, credits, and what waits to be sent.
 
 use super::{Control, Partner};
-use crate::arrivals::MOST_EAGER;
 use crate::errors::Code;
 use crate::requests::Stage;
 use crate::state::{Sending, State};
@@ -9,7 +8,7 @@ use crate::types::Buffer;
 use crate::wire::{CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
 use cci::{Connection, Endpoint, Notify, SendError};
 use cci_peers::{Change, Lost, Name, Peer, Unreached};
-use cci_rendezvous::{Credit, longest_of_half};
+use cci_rendezvous::{Credit, MOST_KEPT, longest_of_half};
 use std::time::Instant;
 
 /// Granules that a link gets when there are no more to give away. MX has them, and refuses links
@@ -155,7 +154,7 @@ impl<B: Buffer> State<B> {
         }
         let window = header.long as u32;
         (partner.session, partner.credit) = (header.word, Credit::new(window, window));
-        partner.most_eager = most.saturating_sub(LONGEST).min(MOST_EAGER).min(longest_of_half(window));
+        partner.most_eager = most.saturating_sub(LONGEST).min(MOST_KEPT).min(longest_of_half(window));
         self.pump(endpoint, number);
         true
     }
