@@ -73,3 +73,14 @@ cci_ground::codes! {
     /// There was no memory.
     NoResources = 16 => "no resources",
 }
+
+impl Code {
+    /// How a request ends whose link, or whose read, has failed.
+    pub(crate) fn of(why: cci::Failure) -> Self {
+        match why {
+            cci::Failure::Disconnected => Self::EndpointClosed,
+            cci::Failure::TimedOut => Self::EndpointUnreachable,
+            _ => Self::Aborted,
+        }
+    }
+}

@@ -4,7 +4,7 @@ use crate::arrivals::Arrival;
 use crate::at_once::AtOnce;
 use crate::errors::Code;
 use crate::partner::Control;
-use crate::requests::{NONE, Outcome, Request, Stage};
+use crate::requests::{Outcome, Request, Stage};
 use crate::state::{State, received};
 use crate::types::Buffer;
 use crate::wire::{
@@ -280,8 +280,7 @@ impl<B: Buffer> State<B> {
         if let Some(index) = self.posted.take(&envelope) {
             self.counts.expected += 1;
             let of = (head.header.long, head.header.word, head.number);
-            let matched =
-                self.requests.at(index).map(|slot| std::mem::replace(&mut slot.stage, Stage::Reading { bulk: NONE }));
+            let matched = self.requests.at(index).map(|slot| std::mem::replace(&mut slot.stage, Stage::Reading));
             if let Some(Stage::Posted { segments, .. }) = matched {
                 self.read(endpoint, index, segments, (number, link), of, offer);
             }

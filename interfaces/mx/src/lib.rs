@@ -35,13 +35,13 @@
 
 mod arrivals;
 mod at_once;
-mod bulk;
 mod endpoint;
 mod errors;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handler;
 mod incoming;
+mod large;
 #[cfg(test)]
 mod liars;
 mod options;

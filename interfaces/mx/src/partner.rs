@@ -14,7 +14,7 @@ pub(crate) enum Control {
     /// DONE or CONNECTED: kind, flags, the partner's number.
     Answer(u8, u8, u64),
     Connect(Request),
-    /// Reads of what the partner has offered: the number of the bulk.
+    /// Reads of what the partner has offered: their number.
     Reads(u32),
 }
 

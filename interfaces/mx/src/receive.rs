@@ -3,7 +3,7 @@
 use crate::arrivals::Arrival;
 use crate::errors::{Code, Error};
 use crate::partner::Control;
-use crate::requests::{NONE, OWN, Outcome, Request, Stage};
+use crate::requests::{OWN, Outcome, Request, Stage};
 use crate::state::{State, received};
 use crate::types::{Buffer, Match, Segments, Status};
 use crate::wire::DONE;
@@ -62,7 +62,7 @@ impl<B: Buffer> State<B> {
                 request
             }
             Body::Offered(remote) => {
-                let request = self.requests.insert(context, bits, Stage::Reading { bulk: NONE });
+                let request = self.requests.insert(context, bits, Stage::Reading);
                 let of = (bits, length, number);
                 self.read(endpoint, request.index(), segments, (peer, link), of, remote);
                 self.release_held(endpoint, (peer, link), cost);
@@ -121,7 +121,7 @@ impl<B: Buffer> State<B> {
                 self.requests.remove(request.index());
                 Ok(true)
             }
-            Stage::Reading { .. } | Stage::Done { .. } => Ok(false),
+            Stage::Reading | Stage::Done { .. } => Ok(false),
             _ => Err(Error::CancelNotSupported),
         }
     }

@@ -79,13 +79,24 @@ pub(crate) struct Outcome {
     pub(crate) copied: u32,
 }
 
+/// A receive that reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    /// The index of its request.
+    pub(crate) index: u32,
+    pub(crate) session: u32,
+    /// The partner's request, and the bytes of its message.
+    pub(crate) sender: u64,
+    pub(crate) length: u32,
+}
+
 pub(crate) enum Stage<B> {
     Free { next: u32 },
     Posted { segments: Segments<B>, ticket: Ticket },
     Queued { segments: Segments<B>, peer: u32, session: u32, is_sync: bool },
     Sent { peer: u32, session: u32, length: u32 },
-    Offered { peer: u32, session: u32, length: u32, bulk: u32 },
-    Reading { bulk: u32 },
+    Offered { peer: u32, session: u32, length: u32, offer: u32 },
+    Reading,
     Connecting { peer: u32, key: u32 },
     Done { all: [u32; 2], own: [u32; 2], outcome: Outcome },
 }

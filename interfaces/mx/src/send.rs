@@ -8,7 +8,7 @@ use crate::state::{Sending, State};
 use crate::types::{Address, Buffer, MAX_ENDPOINT_ID, MAX_SEGMENTS, Segments};
 use crate::wire::{EAGER, HEADER, Header, LONGEST, SYNC};
 use cci::__binding::send_gathered;
-use cci::{Connection, Endpoint, Notify};
+use cci::{Connection, Endpoint, Failure, Notify};
 use cci_matching::Envelope;
 use cci_rendezvous::{Body, MOST_KEPT, cost_of_bytes};
 
@@ -314,7 +314,7 @@ impl<B: Buffer> State<B> {
         self.end_waiting(number, Code::EndpointClosed);
         let Some(peer) = self.partner(number).map(|partner| partner.peer) else { return };
         self.peers.hang_up(endpoint, peer);
-        self.on_down(endpoint, number, Code::EndpointClosed);
+        self.on_down(endpoint, number, Failure::Disconnected);
         self.take_changes(endpoint);
     }
 }

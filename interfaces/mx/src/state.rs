@@ -1,18 +1,17 @@
 //! What the lock of an endpoint protects, and what becomes of events of CCI.
 
 use crate::arrivals::Arrival;
-use crate::bulk::Bulks;
 use crate::errors::Code;
 use crate::handler::Handler;
 use crate::options::Options;
 use crate::partner::Partner;
-use crate::requests::{ContextBits, OWN, Outcome, Request, Requests, Stage};
+use crate::requests::{ContextBits, OWN, Outcome, Reading, Request, Requests, Stage};
 use crate::types::{Address, Buffer, Status};
 use crate::wire;
 use cci::Endpoint;
 use cci_matching::{Posted, Unexpected};
 use cci_peers::Peers;
-use cci_rendezvous::{Body, Buffers, GRANULE, Windows};
+use cci_rendezvous::{Body, Buffers, GRANULE, Offers, Reads, Windows};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
@@ -57,7 +56,9 @@ pub(crate) struct State<B> {
     pub(crate) posted: Posted<u32>,
     pub(crate) unexpected: Unexpected<Arrival>,
     pub(crate) buffers: Buffers,
-    pub(crate) bulks: Bulks,
+    /// What waits for it: the index of a request.
+    pub(crate) offers: Offers<u32>,
+    pub(crate) reads: Reads<Reading>,
     pub(crate) peers: Peers<()>,
     /// By the numbers of peers.
     pub(crate) partners: Vec<Option<Partner>>,
@@ -100,7 +101,8 @@ impl<B: Buffer> State<B> {
             posted: Posted::new(),
             unexpected: Unexpected::new(),
             buffers: Buffers::default(),
-            bulks: Bulks::default(),
+            offers: Offers::default(),
+            reads: Reads::default(),
             peers,
             partners: Vec::new(),
             last: None,
@@ -158,7 +160,9 @@ impl<B: Buffer> State<B> {
     #[inline]
     pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) {
         match self.requests.finish(index, outcome) {
-            Some(Stage::Offered { bulk, .. } | Stage::Reading { bulk }) => self.bulks.free(bulk),
+            Some(Stage::Offered { offer, .. }) => {
+                self.offers.withdraw(offer);
+            }
             Some(Stage::Posted { ticket, .. }) => {
                 // Taken out already, unless its time is over.
                 self.posted.cancel(ticket);
@@ -229,7 +233,7 @@ impl<B: Buffer> State<B> {
                 self.end(request.index(), Code::Timeout);
             }
             // The memory of a read is the library's until it ends.
-            Stage::Reading { .. } | Stage::Done { .. } | Stage::Free { .. } => {}
+            Stage::Reading | Stage::Done { .. } | Stage::Free { .. } => {}
         }
     }
 
@@ -259,7 +263,7 @@ impl<B: Buffer> State<B> {
         self.requests.changes = changes;
         self.posted = Posted::new();
         self.unexpected = Unexpected::new();
-        self.bulks = Bulks::default();
+        (self.offers, self.reads) = (Offers::default(), Reads::default());
         self.partners.clear();
         self.timers.clear();
         self.to_self.clear();

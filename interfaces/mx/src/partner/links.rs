@@ -6,9 +6,9 @@ use crate::requests::Stage;
 use crate::state::{Sending, State};
 use crate::types::Buffer;
 use crate::wire::{CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
-use cci::{Connection, Endpoint, Notify, SendError};
+use cci::{Connection, Endpoint, Failure, Notify, SendError};
 use cci_peers::{Change, Lost, Name, Peer, Unreached};
-use cci_rendezvous::{Credit, MOST_KEPT, longest_of_half};
+use cci_rendezvous::{Credit, Link, MOST_KEPT, longest_of_half};
 use std::time::Instant;
 
 /// Granules that a link gets when there are no more to give away. MX has them, and refuses links
@@ -63,11 +63,11 @@ impl<B: Buffer> State<B> {
                     self.on_up(endpoint, number, connection);
                 }
                 Change::Down { peer, why } => {
-                    let code = match why {
-                        Lost::Silent => Code::EndpointUnreachable,
-                        _ => Code::EndpointClosed,
+                    let why = match why {
+                        Lost::Silent => Failure::TimedOut,
+                        _ => Failure::Disconnected,
                     };
-                    self.on_down(endpoint, peer.index() as u32, code);
+                    self.on_down(endpoint, peer.index() as u32, why);
                 }
                 Change::Failed { peer, why, .. } => {
                     let code = match why {
@@ -99,11 +99,11 @@ impl<B: Buffer> State<B> {
         let Some(peer) = self.partner(number).map(|partner| partner.peer) else { return };
         self.counts.broken += 1;
         self.peers.hang_up(endpoint, peer);
-        self.on_down(endpoint, number, Code::EndpointClosed);
+        self.on_down(endpoint, number, Failure::Disconnected);
     }
 
     /// The link to a partner is no more: what was under way on it has failed.
-    pub(crate) fn on_down(&mut self, endpoint: &Endpoint, number: u32, code: Code) {
+    pub(crate) fn on_down(&mut self, endpoint: &Endpoint, number: u32, why: Failure) {
         let Self { partners, windows, .. } = self;
         let Some(partner) = partners.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (partner.connection, partner.is_known, partner.has_introduced) = (None, false, false);
@@ -119,8 +119,10 @@ impl<B: Buffer> State<B> {
                 _ => {}
             }
         }
-        ended.into_iter().for_each(|request| self.end(request.index(), code));
-        self.break_reads(endpoint, number, code);
+        ended.into_iter().for_each(|request| self.end(request.index(), Code::of(why)));
+        // Those that CCI has begun end by themselves; the memory is theirs until then.
+        let over = self.reads.end_link(Link { peer: number, life: link }, why);
+        over.into_iter().for_each(|ended| self.finish_reads(endpoint, ended));
         if let Some(partner) = self.partner(number) {
             partner.controls.extend(asking.into_iter().map(Control::Connect));
             let (peer, has_more) = (partner.peer, !partner.controls.is_empty() || !partner.sends.is_empty());
@@ -300,7 +302,7 @@ impl<B: Buffer> State<B> {
                     // Its time is over.
                     _ => true,
                 },
-                Control::Reads(bulk) => self.begin_reads(endpoint, connection, bulk),
+                Control::Reads(reads) => self.begin_reads(endpoint, (number, connection), reads),
             };
             if !is_sent {
                 return false;
