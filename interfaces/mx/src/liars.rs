@@ -3,6 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::errors::Code;
 use crate::options::Options;
+use crate::partner::Control;
 use crate::place::{Place, endpoint_options};
 use crate::requests::Request;
 use crate::types::{Address, Match, Status, buffer};
@@ -197,6 +198,28 @@ fn a_flood_without_credit_ends_the_link() {
     }
     // 32,768 granules, 18 for each.
     assert_eq!((scene.honest.pending().1, scene.honest.counts().broken), (1_820, 1));
+}
+
+/// A partner that takes nothing may ask for 65,536 answers, and be owed any number.
+#[test]
+fn answers_that_are_owed_end_no_link_and_those_that_are_asked_for_do() {
+    let mut scene = Scene::introduced();
+    let is_ready =
+        |scene: &mut Scene| scene.honest.core.lock().partners.iter().flatten().any(|of| of.ready().is_some());
+    scene.until("both introductions", is_ready);
+    // More than 65,536 wait, beside those that CCI has taken.
+    let post = |count, control| {
+        let mut state = scene.honest.core.lock();
+        let number = state.partners.iter().position(Option::is_some).expect("the liar") as u32;
+        (0..count).for_each(|_| state.post(scene.honest.core.endpoint(), number, control));
+        let partner = state.partner(number).expect("the liar");
+        (partner.outbox.controls().count(), state.counts.broken)
+    };
+    let (waiting, broken) = post(100_000, Control::Answer(DONE, 0, 0));
+    assert!(waiting > 65_536 && broken == 0, "{waiting} wait");
+    assert_eq!(post(65_536, Control::Answer(CONNECTED, 0, 0)), (waiting + 65_536, 0));
+    assert_eq!(post(1, Control::Answer(CONNECTED, 0, 0)), (0, 1));
+    scene.until_closed("a flood");
 }
 
 #[test]

@@ -5,8 +5,7 @@ mod links;
 use crate::requests::Request;
 use cci::Connection;
 use cci_peers::Peer;
-use cci_rendezvous::{Credit, Window};
-use std::collections::VecDeque;
+use cci_rendezvous::{Credit, Outbox, Window};
 
 /// What is sent without credit, before all sends.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +33,7 @@ pub(crate) struct Partner {
     pub(crate) most_eager: usize,
     /// What the partner may still send, and is owed.
     pub(crate) window: Window,
-    controls: VecDeque<Control>,
-    pub(crate) sends: VecDeque<Request>,
-    is_blocked: bool,
+    pub(crate) outbox: Outbox<Control, Request>,
 }
 
 impl Partner {
@@ -52,9 +49,7 @@ impl Partner {
             credit: Credit::default(),
             most_eager: 0,
             window: Window::CLOSED,
-            controls: VecDeque::new(),
-            sends: VecDeque::new(),
-            is_blocked: false,
+            outbox: Outbox::default(),
         }
     }
 
@@ -69,7 +64,7 @@ impl Partner {
     #[inline(always)]
     pub(crate) fn takes_at_once(&mut self, back: u16, cost: u32) -> bool {
         let may_take = self.is_known && self.window.covers(cost) && self.credit.may_take(back);
-        if !may_take || (back > 0 && !self.sends.is_empty()) {
+        if !may_take || (back > 0 && self.outbox.has_sends()) {
             return false;
         }
         self.credit.give(back) && self.window.charge(cost)

@@ -64,8 +64,7 @@ impl<B: Buffer> State<B> {
         let session = to.session();
         let request = self.requests.insert(context, bits, Stage::Queued { segments, peer: number, session, is_sync });
         if let Some(partner) = self.partner(number) {
-            partner.sends.push_back(request);
-            if partner.sends.len() == 1 {
+            if partner.outbox.push_send(request) {
                 self.pump(endpoint, number);
             }
         }
@@ -87,7 +86,7 @@ impl<B: Buffer> State<B> {
         let connection = partner.ready()?;
         let len = segments.len();
         let cost = cost_of_bytes(len);
-        if !partner.sends.is_empty() || partner.session != to.session() || !partner.credit.covers(cost) {
+        if partner.outbox.has_sends() || partner.session != to.session() || !partner.credit.covers(cost) {
             return None;
         }
         if len > partner.most_eager {

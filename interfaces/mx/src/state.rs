@@ -213,7 +213,7 @@ impl<B: Buffer> State<B> {
     /// Takes a send that has not left from those that wait.
     pub(crate) fn unqueue(&mut self, request: Request, peer: u32) {
         if let Some(partner) = self.partner(peer) {
-            partner.sends.retain(|queued| *queued != request);
+            partner.outbox.remove_send(request);
         }
         self.forget_own(request);
     }

@@ -9,6 +9,7 @@
 //! | [`Source`], [`Buffers`], [`Body`] | the bytes of a message, and what is kept of one that no receive matches | an endpoint |
 //! | [`Offers`] | memory that partners may read, until they have | an endpoint |
 //! | [`Reads`] | reads of what partners offer, into memory of this side | an endpoint |
+//! | [`Outbox`] | what waits for room, credit or a link | a partner |
 //!
 //! A *partner* is the other end of a link, which may break every rule: what it says is checked
 //! here, and a method that answers false asks its caller to end the link. Requests are handles of
@@ -19,11 +20,13 @@
 mod bodies;
 mod link;
 mod offers;
+mod outbox;
 mod reads;
 mod window;
 
 pub use bodies::{Body, Buffers, MOST_KEPT, Remote, Source};
 pub use link::Link;
 pub use offers::Offers;
+pub use outbox::{Flood, Outbox};
 pub use reads::{Ended, NoRoom, Reads, Unread};
 pub use window::{Credit, GRANULE, Window, Windows, cost_of_bytes, longest_of_half};

@@ -8,15 +8,13 @@ use crate::types::Buffer;
 use crate::wire::{CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
 use cci::{Connection, Endpoint, Failure, Notify, SendError};
 use cci_peers::{Change, Lost, Name, Peer, Unreached};
-use cci_rendezvous::{Credit, Link, MOST_KEPT, longest_of_half};
+use cci_rendezvous::{Credit, Flood, Link, MOST_KEPT, longest_of_half};
 use std::time::Instant;
 
 /// Granules that a link gets when there are no more to give away. MX has them, and refuses links
 /// once it has gone far beyond the total, because its offers cost credit too: a partner without any
 /// would wait for ever.
 const FLOOR: u32 = 64;
-/// Answers that may wait for a partner.
-const MOST_ANSWERS: usize = 65_536;
 
 impl<B: Buffer> State<B> {
     pub(crate) fn partner(&mut self, number: u32) -> Option<&mut Partner> {
@@ -109,7 +107,7 @@ impl<B: Buffer> State<B> {
         (partner.connection, partner.is_known, partner.has_introduced) = (None, false, false);
         let link = partner.link;
         windows.close(&mut partner.window);
-        partner.controls.clear();
+        partner.outbox.clear_controls();
         self.drop_offers(number, link);
         let (mut ended, mut asking) = (Vec::new(), Vec::new());
         for (request, slot) in self.requests.all() {
@@ -124,8 +122,10 @@ impl<B: Buffer> State<B> {
         let over = self.reads.end_link(Link { peer: number, life: link }, why);
         over.into_iter().for_each(|ended| self.finish_reads(endpoint, ended));
         if let Some(partner) = self.partner(number) {
-            partner.controls.extend(asking.into_iter().map(Control::Connect));
-            let (peer, has_more) = (partner.peer, !partner.controls.is_empty() || !partner.sends.is_empty());
+            for request in asking {
+                partner.outbox.post(Control::Connect(request));
+            }
+            let (peer, has_more) = (partner.peer, !partner.outbox.is_empty());
             if has_more && !self.is_closed {
                 self.peers.open(endpoint, peer, Instant::now());
             }
@@ -135,8 +135,7 @@ impl<B: Buffer> State<B> {
     /// Nothing that waits for a partner will be sent.
     pub(crate) fn end_waiting(&mut self, number: u32, code: Code) {
         if let Some(partner) = self.partner(number) {
-            partner.sends.clear();
-            partner.controls.clear();
+            partner.outbox.clear();
         }
         let waits = |stage: &Stage<B>| match stage {
             Stage::Queued { peer, .. } | Stage::Connecting { peer, .. } => *peer == number,
@@ -204,7 +203,7 @@ impl<B: Buffer> State<B> {
         }
         let Some(partner) = self.partner(number) else { return false };
         let is_right = partner.credit.give(credit);
-        if !partner.sends.is_empty() {
+        if partner.outbox.has_sends() {
             self.pump(endpoint, number);
         }
         is_right
@@ -217,18 +216,21 @@ impl<B: Buffer> State<B> {
         if partner.connection.is_none() && !matches!(control, Control::Connect(_)) {
             return;
         }
-        if partner.controls.len() >= MOST_ANSWERS && matches!(control, Control::Answer(..)) {
-            return self.break_link(endpoint, number);
-        }
-        partner.controls.push_back(control);
-        if partner.controls.len() == 1 {
-            self.pump(endpoint, number);
+        // A partner connects as often as it likes; DONE is for messages that it had credit for.
+        let posted = match control {
+            Control::Answer(CONNECTED, ..) => partner.outbox.answer(control),
+            _ => Ok(partner.outbox.post(control)),
+        };
+        match posted {
+            Ok(true) => self.pump(endpoint, number),
+            Ok(false) => {}
+            Err(Flood) => self.break_link(endpoint, number),
         }
     }
 
     pub(crate) fn block(&mut self, number: u32) {
         if let Some(partner) = self.partner(number)
-            && !std::mem::replace(&mut partner.is_blocked, true)
+            && partner.outbox.block()
         {
             self.blocked.push(number);
         }
@@ -241,7 +243,7 @@ impl<B: Buffer> State<B> {
         let Some(partner) = self.partner(number) else { return };
         let Some(connection) = partner.connection else {
             let peer = partner.peer;
-            if !partner.controls.is_empty() || !partner.sends.is_empty() {
+            if !partner.outbox.is_empty() {
                 self.peers.open(endpoint, peer, Instant::now());
             }
             return;
@@ -261,16 +263,14 @@ impl<B: Buffer> State<B> {
         if !self.pump_controls(endpoint, number, connection) {
             return self.block(number);
         }
-        while let Some(request) = self.partner(number).and_then(|partner| partner.sends.front().copied()) {
+        while let Some(request) = self.partner(number).and_then(|partner| partner.outbox.send()) {
             match self.send_queued(endpoint, (number, connection), request) {
                 Sending::Gone => {}
                 Sending::Starved => return,
                 Sending::Blocked => return self.block(number),
             }
-            if let Some(partner) = self.partner(number)
-                && partner.sends.front() == Some(&request)
-            {
-                partner.sends.pop_front();
+            if let Some(partner) = self.partner(number) {
+                partner.outbox.pop_send(request);
             }
         }
     }
@@ -279,7 +279,7 @@ impl<B: Buffer> State<B> {
     fn pump_controls(&mut self, endpoint: &Endpoint, number: u32, connection: Connection) -> bool {
         loop {
             let Some(partner) = self.partner(number) else { return true };
-            let Some(control) = partner.controls.front().copied() else {
+            let Some(control) = partner.outbox.control() else {
                 if !partner.window.owes_much() {
                     return true;
                 }
@@ -308,7 +308,7 @@ impl<B: Buffer> State<B> {
                 return false;
             }
             if let Some(partner) = self.partner(number) {
-                partner.controls.pop_front();
+                partner.outbox.pop_control();
             }
         }
     }
@@ -332,7 +332,7 @@ impl<B: Buffer> State<B> {
     pub(crate) fn pump_blocked(&mut self, endpoint: &Endpoint) {
         for number in std::mem::take(&mut self.blocked) {
             if let Some(partner) = self.partner(number) {
-                partner.is_blocked = false;
+                partner.outbox.unblock();
             }
             self.pump(endpoint, number);
         }

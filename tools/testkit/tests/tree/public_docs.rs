@@ -17,7 +17,7 @@ const INTERFACES: [(&str, usize, usize); 9] = [
     ("interfaces/peers/src", 10, 20),
     ("interfaces/mx/src", 18, 40),
     ("interfaces/portals/src", 18, 40),
-    ("interfaces/rendezvous/src", 17, 40),
+    ("interfaces/rendezvous/src", 19, 50),
     ("interfaces/sci/src", 20, 60),
     ("interfaces/splitc/src", 10, 40),
 ];
