@@ -1,7 +1,7 @@
 //! Receives that wait for messages.
 
 use crate::classes::Classes;
-use crate::pattern::{Envelope, Pattern};
+use crate::pattern::{Envelope, Offer, Pattern};
 use crate::{NoMemory, Ticket};
 
 /// Posted receives: a message goes to the oldest that matches.
@@ -53,6 +53,13 @@ impl<T> Posted<T> {
         self.classes.take(message)
     }
 
+    /// Returns the oldest receive that matches a message, and leaves it in the queue.
+    pub fn peek(&mut self, message: &Envelope) -> Option<(Ticket, &T)> {
+        let at = self.classes.find(message, Offer::NONE, |_, _| true)?;
+        let ticket = self.classes.entries.key(at);
+        self.classes.entries.at(at).map(|entry| (ticket, &entry.item))
+    }
+
     /// Takes out a receive that no message has matched.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<T> {
         self.classes.entries.get(ticket)?;
@@ -75,5 +82,31 @@ impl<T> Posted<T> {
 impl<T> Default for Posted<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_is_what_is_taken() {
+        let mut random = fastrand::Rng::with_seed(52);
+        let mut posted = Posted::new();
+        for number in 0..5_000 {
+            let (source, bits) = (random.u64(..4), random.u64(..4));
+            if random.bool() {
+                let (source_mask, mask) = (if random.bool() { 0 } else { !0 }, if random.bool() { 0 } else { !0 });
+                posted.post(Pattern::new(source, source_mask, bits, mask), number).expect("memory");
+                continue;
+            }
+            let message = Envelope { source, bits };
+            let seen = posted.peek(&message).map(|(ticket, item)| (ticket, *item));
+            if let Some((ticket, item)) = seen.filter(|_| random.bool()) {
+                assert_eq!(posted.cancel(ticket), Some(item));
+            } else {
+                assert_eq!(posted.take(&message), seen.map(|(_, item)| item));
+            }
+        }
     }
 }
