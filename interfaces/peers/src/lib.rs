@@ -1,7 +1,7 @@
 //! Connections to peers by their names, opened on demand, one for each pair of processes.
 //!
-//! An interface knows its peers by ranks, by numbers from a table, or by a host and a small number
-//! ([`Name`]). A [`Directory`] gives their URIs. [`Peers`] connects when there is something to
+//! An interface knows its peers by ranks, by numbers from a table, by a host and a small number, or
+//! by records ([`Name`]). A [`Directory`] gives their URIs. [`Peers`] connects when there is something to
 //! send, keeps operations until the connection is open, and reports what becomes of it.
 //! `docs/design/peers-by-name.md` has the states, and why both sides may connect at once.
 //!
@@ -70,6 +70,6 @@ pub use change::{Change, Counts, Deferred, Peer};
 pub use directory::{Directory, Found, Ranks, Services, Table};
 pub use errors::{Lost, Refused, Unreached, Why};
 pub use hosts::{HostNumbers, Hosts, OpenedNumber, host_of};
-pub use name::{Name, NoName};
+pub use name::{Name, NoName, RECORD};
 pub use options::Options;
 pub use peers::Peers;

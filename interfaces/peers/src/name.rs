@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 /// The longest name of a host, bytes.
 const LONGEST_HOST: usize = 253;
+/// Bytes of a record.
+pub const RECORD: usize = 48;
 
 /// What a peer is called. All processes that connect to each other call each peer the same, and
 /// names are ordered: of two that connect at once, the connect of the lower one counts.
@@ -37,6 +39,8 @@ pub enum Name {
         /// Which of the host's.
         number: u32,
     },
+    /// An address that says itself where the peer is: a record whose bytes an interface makes.
+    Record(Box<[u8; RECORD]>),
 }
 
 impl fmt::Display for Name {
@@ -45,6 +49,10 @@ impl fmt::Display for Name {
             Self::Rank(rank) => write!(f, "job:{rank}"),
             Self::Number(number) => write!(f, "{number}"),
             Self::Service { host, number } => write!(f, "{host}:{number}"),
+            Self::Record(bytes) => {
+                f.write_str("record:")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
         }
     }
 }
@@ -82,6 +90,12 @@ impl FromStr for Name {
         let Some((host, number)) = text.rsplit_once(':') else {
             return text.parse().map(Self::Number).map_err(|_| no());
         };
+        if host == "record" && number.len() == 2 * RECORD {
+            let digits = number.as_bytes().as_chunks::<2>().0.iter().map(|pair| std::str::from_utf8(pair).ok());
+            let bytes = digits.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect::<Option<Vec<u8>>>();
+            let bytes: Box<[u8]> = bytes.ok_or_else(no)?.into();
+            return bytes.try_into().map(Self::Record).map_err(|_| no());
+        }
         let number = number.parse().map_err(|_| no())?;
         if host == "job" {
             return Ok(Self::Rank(number));
@@ -103,6 +117,7 @@ impl Name {
             Self::Rank(rank) => (0, rank.to_le_bytes().to_vec()),
             Self::Number(number) => (1, number.to_le_bytes().to_vec()),
             Self::Service { host, number } => (2, [&number.to_le_bytes()[..], host.as_bytes()].concat()),
+            Self::Record(bytes) => (3, bytes.to_vec()),
         };
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         to.push(kind);
@@ -123,6 +138,7 @@ impl Name {
                 let host = std::str::from_utf8(host).ok()?;
                 Self::Service { host: host.into(), number: u32::from_le_bytes(*number) }
             }
+            3 => Self::Record(Box::new(own.try_into().ok()?)),
             _ => return None,
         };
         name.is_short().then_some((name, rest))
@@ -135,7 +151,9 @@ mod tests {
 
     #[test]
     fn a_name_is_read_as_written_and_a_shorter_one_is_none() {
-        for name in [Name::Rank(7), Name::Number(u64::MAX), Name::Service { host: "näher".into(), number: 5 }] {
+        let record = Name::Record(Box::new(std::array::from_fn(|at| at as u8 * 5)));
+        assert_eq!(record.to_string().parse(), Ok(record.clone()));
+        for name in [Name::Rank(7), Name::Number(u64::MAX), Name::Service { host: "näher".into(), number: 5 }, record] {
             let mut bytes = Vec::new();
             name.emit(&mut bytes);
             bytes.push(9);
@@ -145,12 +163,14 @@ mod tests {
             }
         }
         assert_eq!(Name::parse(&[3, 0, 0]), None);
+        assert_eq!(Name::parse(&[4, 0, 0]), None);
         assert_eq!(Name::parse(&[0, 5, 0, 1, 1, 1, 1, 1]), None, "a rank of five bytes");
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
-        for text in ["", "job:", "job:-1", "x", "a b:1", ":1", "node:4294967296", &format!("{}:1", "h".repeat(254))] {
+        let (long, digits) = (format!("{}:1", "h".repeat(254)), format!("record:{}x", "0".repeat(95)));
+        for text in ["", "job:", "job:-1", "x", "a b:1", ":1", "node:4294967296", &long, &digits, "record:00ff"] {
             assert!(text.parse::<Name>().is_err(), "{text}");
         }
     }
