@@ -25,8 +25,8 @@ mod reads;
 mod window;
 
 pub use bodies::{Body, Buffers, MOST_KEPT, Remote, Source};
-pub use link::Link;
+pub use link::{Link, register};
 pub use offers::Offers;
 pub use outbox::{Flood, Outbox};
-pub use reads::{Ended, NoRoom, Reads, Unread};
+pub use reads::{Ended, NoRoom, Reads, Unread, locate};
 pub use window::{Credit, GRANULE, Window, Windows, cost_of_bytes, longest_of_half};

@@ -22,7 +22,23 @@ pub struct Link {
 }
 
 /// Registers all of the memory for a link, or nothing.
-pub(crate) fn register(
+///
+/// # Errors
+///
+/// As [`Endpoint::register_for`]; of the first piece that cannot be registered.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Connection, Endpoint, Memory, Registration, Rights};
+///
+/// fn registered(endpoint: &Endpoint, link: Connection, memory: Vec<Memory>) -> Option<Vec<Registration<Memory>>> {
+///     let mut all = Vec::new();
+///     cci_rendezvous::register(endpoint, link, (memory.into_iter(), &mut all), Rights::NONE).ok()?;
+///     Some(all)
+/// }
+/// ```
+pub fn register(
     endpoint: &Endpoint,
     connection: Connection,
     (memory, registered): (impl Iterator<Item = Memory>, &mut Vec<Registration<Memory>>),

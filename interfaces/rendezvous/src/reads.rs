@@ -94,8 +94,15 @@ struct Read<R> {
     remote: Vec<Remote>,
 }
 
-/// The part in which the byte at `offset` of the whole is, the offset there, and the bytes left.
-fn locate(lengths: impl Iterator<Item = u64>, mut offset: u64) -> Option<(usize, u64, u64)> {
+/// Returns the part in which the byte at `offset` of the whole is, the offset there, and the bytes
+/// left in that part; `None`: beyond the last one.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(cci_rendezvous::locate([3, 0, 5].into_iter(), 4), Some((2, 1, 4)));
+/// ```
+pub fn locate(lengths: impl Iterator<Item = u64>, mut offset: u64) -> Option<(usize, u64, u64)> {
     for (index, len) in lengths.enumerate() {
         if offset < len {
             return Some((index, offset, len - offset));

@@ -1,0 +1,309 @@
+//! What endpoints bring and threads wait for: the entries of a queue, the values of a counter.
+
+use crate::code::Code;
+use crate::core::Core;
+use cci_ground::{readable, sleep_until_ready};
+use cci_mem::barrier::prepare;
+use cci_mem::descriptors;
+use cci_mem::guarded::{Guard, Guarded};
+use cci_mem::mutex::lock;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long a wait looks before it sleeps.
+const SPIN: Duration = Duration::from_micros(20);
+/// Where threads outnumber processors, one lets others run that has read in vain so often within
+/// such a time: a loop that computes between its reads does not.
+const IN_VAIN: u32 = 32;
+const WITHIN: Duration = Duration::from_micros(50);
+
+/// A value that endpoints change, the endpoints, and who sleeps until they have.
+pub(crate) struct Watch<T> {
+    held: Guarded<Held<T>>,
+    /// A thread that has this list may enter an endpoint, and one in an endpoint not this list.
+    endpoints: Guarded<Vec<Arc<Core>>>,
+    /// Written where somebody sleeps; made for the first who does.
+    wake: OnceLock<OwnedFd>,
+    /// The descriptor of programs: a set of `wake`, `timer` and the endpoints' descriptors.
+    set: OnceLock<Set>,
+    making: Mutex<()>,
+    yields: bool,
+}
+
+pub(crate) struct Held<T> {
+    pub(crate) value: T,
+    sleepers: usize,
+    /// A program may sleep on the descriptor.
+    is_armed: bool,
+    signals: u64,
+    in_vain: u32,
+    since: Option<Instant>,
+}
+
+struct Set {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+}
+
+fn code_of(why: Errno) -> Code {
+    match why {
+        Errno::MFILE | Errno::NFILE => Code::TooManyFiles,
+        Errno::NOMEM => Code::NoMemory,
+        _ => Code::Other,
+    }
+}
+
+impl<T> Watch<T> {
+    pub(crate) fn new(value: T, yields: bool) -> Self {
+        let held = Held { value, sleepers: 0, is_armed: false, signals: 0, in_vain: 0, since: None };
+        Self {
+            held: Guarded::new(held, prepare()),
+            endpoints: Guarded::new(Vec::new(), prepare()),
+            wake: OnceLock::new(),
+            set: OnceLock::new(),
+            making: Mutex::new(()),
+            yields,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn enter(&self) -> Guard<'_, Held<T>> {
+        self.held.enter().unwrap_or_else(|_| unreachable!("nothing under this lock takes it again"))
+    }
+
+    fn endpoints(&self) -> Guard<'_, Vec<Arc<Core>>> {
+        self.endpoints.enter().unwrap_or_else(|_| unreachable!("progress takes no list again"))
+    }
+
+    /// Changes the value, and wakes who sleeps.
+    #[inline]
+    pub(crate) fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        let mut held = self.enter();
+        let result = act(&mut held.value);
+        if held.sleepers > 0 || held.is_armed {
+            self.ring(held);
+        }
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring(&self, mut held: Guard<'_, Held<T>>) {
+        held.is_armed = false;
+        drop(held);
+        if let Some(wake) = self.wake.get() {
+            // Full means woken already.
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// An endpoint brings something from now on.
+    pub(crate) fn attach(&self, core: &Arc<Core>) -> Result<(), Code> {
+        let mut endpoints = self.endpoints();
+        if endpoints.iter().any(|other| Arc::ptr_eq(other, core)) {
+            return Ok(());
+        }
+        if let Some(set) = self.set.get() {
+            add(&set.epoll, core.endpoint().as_fd())?;
+        }
+        endpoints.push(Arc::clone(core));
+        Ok(())
+    }
+
+    pub(crate) fn detach(&self, core: &Arc<Core>) {
+        let mut endpoints = self.endpoints();
+        if let Some(set) = self.set.get()
+            && endpoints.iter().any(|other| Arc::ptr_eq(other, core))
+        {
+            let _ = epoll::delete(&set.epoll, core.endpoint().as_fd());
+        }
+        endpoints.retain(|other| !Arc::ptr_eq(other, core));
+    }
+
+    /// Has the endpoints go on.
+    #[inline]
+    pub(crate) fn progress(&self) {
+        for core in self.endpoints().iter() {
+            core.progress();
+        }
+    }
+
+    /// A thread has read in vain.
+    #[inline]
+    pub(crate) fn in_vain(&self) {
+        if self.yields {
+            self.let_others_run();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn let_others_run(&self) {
+        let mut held = self.enter();
+        held.in_vain += 1;
+        if held.in_vain < IN_VAIN {
+            return;
+        }
+        let now = Instant::now();
+        let before = held.since.replace(now);
+        held.in_vain = 0;
+        drop(held);
+        if before.is_some_and(|before| now.duration_since(before) < WITHIN) {
+            rustix::thread::sched_yield();
+            // Those who ran meanwhile do not count.
+            self.enter().since = Some(Instant::now());
+        }
+    }
+
+    /// Ends the waits that have begun.
+    pub(crate) fn signal(&self) {
+        let mut held = self.enter();
+        held.signals += 1;
+        if held.sleepers > 0 || held.is_armed {
+            self.ring(held);
+        }
+    }
+
+    /// Makes progress until `take` gives something, at most for `limit`: looks for a while, then
+    /// sleeps.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Again`]: the time is over; [`Code::Canceled`]: [`Watch::signal`]; no descriptor.
+    pub(crate) fn wait<R>(&self, limit: Option<Duration>, mut take: impl FnMut(&mut T) -> Option<R>) -> Result<R, Code> {
+        let begun = Instant::now();
+        let deadline = limit.and_then(|limit| begun.checked_add(limit));
+        let signals = self.enter().signals;
+        loop {
+            self.progress();
+            let mut held = self.enter();
+            if let Some(found) = take(&mut held.value) {
+                return Ok(found);
+            }
+            if held.signals != signals {
+                return Err(Code::Canceled);
+            }
+            drop(held);
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Err(Code::Again);
+            }
+            if now.duration_since(begun) >= SPIN {
+                let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+                if let Some(found) = self.sleep(left, |held| {
+                    let found = take(&mut held.value);
+                    if found.is_none() && held.signals == signals { None } else { Some(found) }
+                })? {
+                    return found.ok_or(Code::Canceled);
+                }
+            }
+        }
+    }
+
+    /// Sleeps until the value has changed or an endpoint has something to do, unless `take` has
+    /// something.
+    fn sleep<R>(&self, left: Option<Duration>, take: impl FnOnce(&mut Held<T>) -> Option<R>) -> Result<Option<R>, Code> {
+        let wake = self.wake()?;
+        // Kept open while this thread sleeps.
+        let cores: Vec<Arc<Core>> = self.endpoints().clone();
+        let mut held = self.enter();
+        if let Some(found) = take(&mut held) {
+            return Ok(Some(found));
+        }
+        held.sleepers += 1;
+        drop(held);
+        let left = cores.iter().filter_map(|core| core.left()).chain(left).min();
+        let sleepers: Vec<_> = cores.iter().filter_map(|core| core.endpoint().sleeper().ok()).collect();
+        let mut all: Vec<_> = sleepers.iter().map(|sleeper| readable(sleeper.as_fd())).collect();
+        all.push(readable(wake.as_fd()));
+        sleep_until_ready(&mut all, left);
+        drop(all);
+        drop(sleepers);
+        let mut held = self.enter();
+        held.sleepers -= 1;
+        let others = held.sleepers;
+        drop(held);
+        let _ = rustix::io::read(wake, &mut [0; 8]);
+        if others > 0 {
+            // This thread may have taken what woke another one.
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        }
+        Ok(None)
+    }
+
+    fn wake(&self) -> Result<&OwnedFd, Code> {
+        if let Some(wake) = self.wake.get() {
+            return Ok(wake);
+        }
+        let _making = lock(&self.making);
+        let made = descriptors::eventfd(0).map_err(code_of)?;
+        Ok(self.wake.get_or_init(|| made))
+    }
+
+    /// The descriptor for programs, made at the first call.
+    pub(crate) fn descriptor(&self) -> Result<RawFd, Code> {
+        if let Some(set) = self.set.get() {
+            return Ok(set.epoll.as_raw_fd());
+        }
+        let wake = self.wake()?;
+        // Endpoints that come meanwhile wait for the list.
+        let endpoints = self.endpoints();
+        let (epoll, timer) = (descriptors::epoll().map_err(code_of)?, descriptors::timer().map_err(code_of)?);
+        add(&epoll, wake.as_fd())?;
+        add(&epoll, timer.as_fd())?;
+        for core in endpoints.iter() {
+            add(&epoll, core.endpoint().as_fd())?;
+        }
+        Ok(self.set.get_or_init(|| Set { epoll, timer }).epoll.as_raw_fd())
+    }
+
+    /// Prepares a sleep of the program on the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::Again`]: `has_some` of the value.
+    pub(crate) fn try_wait(&self, has_some: impl Fn(&T) -> bool) -> Result<(), Code> {
+        let Some(set) = self.set.get() else { return Err(Code::NoSystemCall) };
+        let wake = self.wake()?;
+        let _ = rustix::io::read(wake, &mut [0; 8]);
+        self.progress();
+        let cores: Vec<Arc<Core>> = self.endpoints().clone();
+        // Between this and the sleep they are readable as soon as something comes.
+        for core in &cores {
+            let _ = core.endpoint().arm();
+        }
+        let mut held = self.enter();
+        if has_some(&held.value) {
+            return Err(Code::Again);
+        }
+        held.is_armed = true;
+        drop(held);
+        set_timer(&set.timer, cores.iter().filter_map(|core| core.left()).min())
+    }
+
+    /// Whether a thread sleeps.
+    #[cfg(test)]
+    pub(crate) fn has_sleeper(&self) -> bool {
+        self.enter().sleepers > 0
+    }
+}
+
+fn add(epoll: &OwnedFd, descriptor: impl AsFd) -> Result<(), Code> {
+    epoll::add(epoll, descriptor, EventData::new_u64(0), EventFlags::IN).map_err(code_of)
+}
+
+/// Sets the timer; `None`: it does not fire.
+fn set_timer(timer: &OwnedFd, left: Option<Duration>) -> Result<(), Code> {
+    use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
+    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // Nothing is the text for none.
+    let left = left.map(|left| left.max(Duration::from_nanos(1)));
+    let value = left.and_then(|left| Timespec::try_from(left).ok()).unwrap_or(none);
+    let _ = rustix::io::read(timer, &mut [0; 8]);
+    timerfd_settime(timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: none, it_value: value })
+        .map_err(code_of)
+        .map(|_| ())
+}
