@@ -4,8 +4,8 @@ use crate::arguments::MISSING;
 use crate::library::{Opened, with_library};
 use crate::status::Refusal;
 use crate::table::Table;
-use crate::{endpoint, guard, log};
-use cci::__binding::Out;
+use crate::{endpoint, guard};
+use cci::__binding::{Out, begin_log};
 use cci::{Context, OpenError, Status};
 use std::ffi::c_int;
 use std::io::Write;
@@ -37,7 +37,7 @@ extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: Out<'_, u32>) -> c_int {
 }
 
 fn open() -> Result<Opened, Refusal> {
-    log::begin();
+    begin_log();
     // The library never prints uninvited. The hook is this library's own: it has its own copy of
     // Rust's runtime.
     if !is_talkative() {

@@ -20,7 +20,6 @@ mod job;
 mod large;
 mod layout;
 mod library;
-mod log;
 mod option;
 mod rma;
 mod room;

@@ -33,6 +33,8 @@ pub use cci_mem::slab::Slab;
 pub use cci_mem::source::{Source, Sources};
 pub use cci_mem::sync::{AtomicU64, Ordering};
 pub use cci_proto::{Access, Flags};
+#[cfg(feature = "tracing")]
+pub use cci_transport::begin_log;
 pub use cci_transport::{
     Connect, Connection as ConnectionCell, ConnectionState, Endpoint as EndpointCell, Entered, Imported, Message,
     Outside, Popped, Rma, Slot as EventCell, Timeout,

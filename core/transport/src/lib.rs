@@ -26,6 +26,8 @@ mod oversubscription;
 mod pending_events;
 mod pending_requests;
 mod poll_set;
+#[cfg(feature = "tracing")]
+mod printer;
 mod progress_thread;
 mod readiness;
 mod receive_slots;
@@ -42,6 +44,9 @@ pub mod trace;
 mod wait_policy;
 mod wakers;
 
+#[cfg(feature = "tracing")]
+#[doc(hidden)]
+pub use printer::begin_log;
 #[cfg(feature = "tracing")]
 #[doc(hidden)]
 pub use tracing as __tracing;

@@ -1,4 +1,4 @@
-//! `CCI_LOG`: what happens on slow paths, as lines on standard error.
+//! `CCI_LOG`: what happens on slow paths, as lines on standard error, for the bindings of C.
 //!
 //! The variable names the least important level to print: error, warn, info, debug or trace.
 //! Without it nothing is printed, and a slow path costs a test more.
@@ -18,7 +18,7 @@ struct Printer {
 }
 
 /// Begins to print, where the environment asks for it; once in a process.
-pub(crate) fn begin() {
+pub fn begin_log() {
     let Some(text) = std::env::var_os("CCI_LOG").filter(|text| !text.is_empty()) else { return };
     let level = text.to_str().and_then(|text| text.parse().ok());
     if level.is_none() {
