@@ -96,7 +96,7 @@ fn each_exported_function_catches_panics() {
     let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings");
     let (mut count, mut unguarded) = (0, Vec::new());
     let mut needless: Vec<_> = WITHOUT.iter().map(|(name, _)| *name).collect();
-    for binding in ["am", "c", "mx", "portals", "sci", "splitc", "vipl"] {
+    for binding in ["am", "c", "fabric", "mx", "portals", "sci", "splitc", "vipl"] {
         for path in sources(&bindings.join(binding).join("src")) {
             let text = std::fs::read_to_string(&path).expect("a source");
             for (name, body) in functions(&text).into_iter().filter(|(name, _)| is_exported(&text, name)) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Where every sentence is for the user: the library.
-const SENTENCES: [&str; 28] = [
+const SENTENCES: [&str; 29] = [
     "cci/src",
     "core/proto/src",
     "core/mem/src",
@@ -18,6 +18,7 @@ const SENTENCES: [&str; 28] = [
     "core/seal/src",
     "transports",
     "bindings/c/src",
+    "bindings/fabric/src",
     "bindings/python/src",
     "interfaces/job/src",
     "interfaces/am/src",

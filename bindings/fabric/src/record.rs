@@ -1,0 +1,51 @@
+//! Addresses in what `fi_getinfo` is asked and answers.
+
+use crate::hints::Hints;
+use std::ffi::CStr;
+
+/// Bytes of an address.
+pub(crate) const LEN: usize = 64;
+
+/// An address as `fi_getname` gives it.
+pub(crate) type Record = [u8; LEN];
+
+/// What `node` and `service` name: this end, or a peer.
+#[derive(Default)]
+pub(crate) struct Place<'a> {
+    pub(crate) node: Option<&'a CStr>,
+    pub(crate) service: Option<&'a CStr>,
+    pub(crate) is_source: bool,
+}
+
+/// The addresses of this end and of a peer. Those of hints count where no name stands for them
+/// (fi_getinfo(3)).
+///
+/// # Errors
+///
+/// A sentence: a name leads to no address, or an address is none of ours.
+pub(crate) fn of(place: &Place<'_>, hints: Option<&Hints>) -> Result<(Option<Record>, Option<Record>), String> {
+    let is_named = place.node.is_some() || place.service.is_some();
+    if place.is_source && !is_named {
+        return Err("FI_SOURCE without a node and a service names no address; pass one of both".into());
+    }
+    let named = is_named.then(|| resolved(place)).transpose()?;
+    let given = |address: Option<&Vec<u8>>| address.map(|bytes| checked(bytes)).transpose();
+    let source = if place.is_source { named } else { given(hints.and_then(|hints| hints.source.as_ref()))? };
+    let destination = match (place.is_source, named) {
+        (false, Some(named)) => Some(named),
+        _ => given(hints.and_then(|hints| hints.destination.as_ref()))?,
+    };
+    Ok((source, destination))
+}
+
+fn checked(bytes: &[u8]) -> Result<Record, String> {
+    let is_ours = |_: &_| bytes.first() == Some(&1);
+    let record = bytes.try_into().ok().filter(is_ours);
+    record.ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
+}
+
+/// The record of a host and a port.
+fn resolved(place: &Place<'_>) -> Result<Record, String> {
+    let name = |name: Option<&CStr>| name.unwrap_or_default().to_string_lossy().into_owned();
+    Err(format!("no address of cci has the name '{}:{}'", name(place.node), name(place.service)))
+}
