@@ -25,8 +25,9 @@
 #                            paths, validate it on the others
 # make install PREFIX=DIR    library, headers, cci.pc, the commands cci and splitcc, and the older
 #                            interfaces in C for pkg-config (amudp, ammpi, am, vipl, splitc,
-#                            portals3, myriexpress, sisci); with PROFILE=profiling not stripped,
-#                            for perf and gdb
+#                            portals3, myriexpress, sisci), and the provider of libfabric in
+#                            PREFIX/lib/cci/fabric; with PROFILE=profiling not stripped, for perf
+#                            and gdb
 # make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
 #                            Linux with glibc 2.28 or newer; a second wheel for python3.14t where
 #                            that is found
@@ -136,7 +137,7 @@ testbed: prepare
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare
-	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-portals3 -p cci-myriexpress -p cci-sisci -p cci-splitc-c -p cci-splitcc -p cci-cli
+	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-portals3 -p cci-myriexpress -p cci-sisci -p cci-fabric-c -p cci-splitc-c -p cci-splitcc -p cci-cli
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/am/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/vipl/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
@@ -144,6 +145,7 @@ install: prepare
 	DESTDIR="$(DESTDIR)" bindings/portals/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/mx/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/sci/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
+	DESTDIR="$(DESTDIR)" bindings/fabric/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(TARGET)/$(PROFILE)/splitcc" "$(DESTDIR)$(PREFIX)/bin/"
 
@@ -152,7 +154,7 @@ wheel: prepare
 
 # lintian looks at the packages where it is installed.
 deb: prepare
-	cargo build --locked --release -p cci-c -p cci-am-c -p cci-vipl -p cci-portals3 -p cci-myriexpress -p cci-sisci -p cci-splitc-c -p cci-splitcc -p cci-cli -p cci-manual
+	cargo build --locked --release -p cci-c -p cci-am-c -p cci-vipl -p cci-portals3 -p cci-myriexpress -p cci-sisci -p cci-fabric-c -p cci-splitc-c -p cci-splitcc -p cci-cli -p cci-manual
 	packages/deb/build "$(TARGET)/release" "$(TARGET)/deb"
 	@if command -v lintian >/dev/null; then \
 		lintian --fail-on error,warning "$(TARGET)"/deb/*.deb; \
