@@ -198,6 +198,14 @@ fn as_asked(what: &str, asked: u32, default: u32, last: u32) -> Result<u32, Stri
     Ok(if asked == 0 { default } else { asked })
 }
 
+/// Who goes on with operations: the program's calls. No thread is promised that would.
+fn progress(what: &str, asked: fi_progress) -> Result<fi_progress, String> {
+    if asked == FI_PROGRESS_AUTO {
+        return Err(format!("{what} is FI_PROGRESS_AUTO, and cci offers FI_PROGRESS_MANUAL; change it in the hints"));
+    }
+    as_asked(what, asked, FI_PROGRESS_MANUAL, FI_PROGRESS_CONTROL_UNIFIED)
+}
+
 fn domain(hints: &Hints, version: u32) -> Result<fi_domain_attr, String> {
     let asked = &hints.domain;
     named("domain_attr.name", hints.domain_name.as_ref())?;
@@ -218,7 +226,6 @@ fn domain(hints: &Hints, version: u32) -> Result<fi_domain_attr, String> {
     ] {
         at_most(what, asked, offered)?;
     }
-    let progress = |what, asked| as_asked(what, asked, FI_PROGRESS_MANUAL, FI_PROGRESS_CONTROL_UNIFIED);
     at_most("domain_attr.resource_mgmt", asked.resource_mgmt, FI_RM_ENABLED)?;
     Ok(fi_domain_attr {
         threading: as_asked("domain_attr.threading", asked.threading, FI_THREAD_SAFE, FI_THREAD_ENDPOINT)?,

@@ -9,6 +9,7 @@ mod attributes;
 mod boundary;
 mod hints;
 mod objects;
+mod pin;
 mod provider;
 mod record;
 mod words;

@@ -4,7 +4,7 @@ use crate::hints::Hints;
 use std::ffi::CStr;
 
 /// Bytes of an address.
-pub(crate) const LEN: usize = 64;
+pub(crate) const LEN: usize = cci_fabric::RECORD;
 
 /// An address as `fi_getname` gives it.
 pub(crate) type Record = [u8; LEN];
@@ -39,9 +39,8 @@ pub(crate) fn of(place: &Place<'_>, hints: Option<&Hints>) -> Result<(Option<Rec
 }
 
 fn checked(bytes: &[u8]) -> Result<Record, String> {
-    let is_ours = |_: &_| bytes.first() == Some(&1);
-    let record = bytes.try_into().ok().filter(is_ours);
-    record.ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
+    let record = cci_fabric::Record::from_bytes(bytes).filter(|_| bytes.len() == LEN);
+    record.map(cci_fabric::Record::to_bytes).ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
 }
 
 /// The record of a host and a port.

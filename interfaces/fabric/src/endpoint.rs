@@ -449,6 +449,7 @@ impl State {
             kept: 0,
             registered: Default::default(),
             scratch: Vec::new(),
+            accesses: 0,
             changes: 0,
             flushes: 0,
             failed: None,

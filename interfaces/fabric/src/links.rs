@@ -328,7 +328,7 @@ impl State {
                     })
                 }
                 Control::Reads(read) => self.begin_reads(endpoint, (number, connection), read),
-                Control::Access(index) => self.begin_access(endpoint, connection, index),
+                Control::Access(index, life) => self.begin_access(endpoint, connection, (index, life)),
             };
             let Some(partner) = self.partner(number).filter(|partner| partner.connection == Some(connection)) else {
                 return Sending::Gone;

@@ -20,8 +20,8 @@ pub(crate) enum Control {
     Ask(u64),
     /// What it has asked for.
     Give(u64),
-    /// An access: its operations, or what follows them.
-    Access(u32),
+    /// An access: its operations, or what follows them. The request, and which of its lives.
+    Access(u32, u32),
 }
 
 /// A key of a partner's, as it has told it.

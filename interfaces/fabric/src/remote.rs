@@ -21,6 +21,8 @@ pub(crate) type Target = (u64, u64, u64);
 /// An access that has not ended.
 pub(crate) struct Access {
     pub(crate) index: u32,
+    /// Tells it from another access with this number.
+    life: u32,
     pub(crate) to: u32,
     pub(crate) is_write: bool,
     targets: Vec<Target>,
@@ -67,8 +69,11 @@ impl State {
             return Err(Code::NoQueue);
         }
         let index = self.requests.next();
+        self.accesses = self.accesses.wrapping_add(1);
+        let life = self.accesses;
         let access = Access {
             index,
+            life,
             to: number,
             is_write,
             targets: pieces,
@@ -96,7 +101,7 @@ impl State {
         }
         let stage = Stage::Remote(Box::new(access));
         self.requests.insert(Slot { context, flags, tag: 0, data: None, stage });
-        self.post(endpoint, number, Control::Access(index));
+        self.post(endpoint, number, Control::Access(index, life));
         Ok(())
     }
 
@@ -129,8 +134,13 @@ impl State {
     }
 
     /// Begins operations of an access as far as there is room, or asks for a key first.
-    pub(crate) fn begin_access(&mut self, endpoint: &Endpoint, connection: Connection, index: u32) -> Sending {
-        let Some(access) = self.access(index) else { return Sending::Gone };
+    pub(crate) fn begin_access(
+        &mut self,
+        endpoint: &Endpoint,
+        connection: Connection,
+        (index, life): (u32, u32),
+    ) -> Sending {
+        let Some(access) = self.access(index).filter(|access| access.life == life) else { return Sending::Gone };
         if access.begun == access.wanted && access.failed.is_none() {
             return self.follow_access(endpoint, connection, index);
         }
@@ -231,12 +241,12 @@ impl State {
         if access.open > 0 || access.begun < access.wanted && access.failed.is_none() && !access.is_refused {
             return;
         }
-        let to = access.to;
+        let (to, life) = (access.to, access.life);
         if let Some(code) = access.failed {
             return self.break_access(endpoint, index, code);
         }
         if !access.is_refused {
-            return self.post(endpoint, to, Control::Access(index));
+            return self.post(endpoint, to, Control::Access(index, life));
         }
         if std::mem::replace(&mut access.has_asked_again, true) {
             return self.break_access(endpoint, index, Code::KeyRejected);
@@ -247,7 +257,7 @@ impl State {
         if let Some(partner) = self.partner(to) {
             keys.into_iter().for_each(|key| partner.forget_key(key));
         }
-        self.post(endpoint, to, Control::Access(index));
+        self.post(endpoint, to, Control::Access(index, life));
     }
 
     /// The bytes of an access are in place: remote data follow, and it has ended.
@@ -285,10 +295,13 @@ impl State {
         let is_none = told.is_none();
         let waiting = self.partner(number)?.learn(key, told)?;
         for index in waiting {
+            let Some(life) = self.access(index).filter(|access| access.to == number).map(|access| access.life) else {
+                continue;
+            };
             if is_none {
                 self.break_access(endpoint, index, Code::KeyRejected);
             } else {
-                self.post(endpoint, number, Control::Access(index));
+                self.post(endpoint, number, Control::Access(index, life));
             }
         }
         Some(())

@@ -84,6 +84,8 @@ pub(crate) struct State {
     /// Registrations of CCI of the domain's memory, by key.
     pub(crate) registered: HashMap<u64, (u32, Registration<Memory>)>,
     pub(crate) scratch: Vec<u8>,
+    /// Counts accesses.
+    pub(crate) accesses: u32,
     pub(crate) changes: u64,
     /// Last messages of a close that have not arrived.
     pub(crate) flushes: usize,
@@ -280,6 +282,13 @@ impl State {
             Stage::Remote(access) => RMA | if access.is_write { WRITE } else { READ },
             Stage::Offered { offer, .. } => {
                 self.offers.withdraw(*offer);
+                SEND | kind(Space::of(slot.flags & TAGGED != 0))
+            }
+            Stage::Queued { to, .. } => {
+                // Its number is another operation's soon.
+                if let Some(Some(partner)) = self.partners.get_mut(*to as usize) {
+                    partner.outbox.remove_send(index);
+                }
                 SEND | kind(Space::of(slot.flags & TAGGED != 0))
             }
             _ => SEND | kind(Space::of(slot.flags & TAGGED != 0)),

@@ -1,0 +1,88 @@
+//! Domains (fi_domain(3)).
+
+use super::fabric::Fabric;
+use super::{Object, address, answered, counter, endpoint, front, memory, operations, queue, refused::refused, table};
+use cci_fabric::Code;
+use cci_fabric_sys::{FI_CLASS_DOMAIN, fi_info, fi_ops, fi_ops_domain, fid, fid_domain, fid_fabric};
+use cci_mem::arguments::Out;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+pub(super) type Domain = Object<fid_domain, Own>;
+
+pub(super) struct Own {
+    pub(super) domain: cci_fabric::Domain,
+    /// What the program was built for.
+    pub(super) version: u32,
+    _open: Arc<()>,
+}
+
+static OPERATIONS: fi_ops = operations(close);
+static TABLE: fi_ops_domain = fi_ops_domain {
+    size: size_of::<fi_ops_domain>(),
+    av_open: Some(address::open),
+    cq_open: Some(queue::open),
+    endpoint: Some(endpoint::open),
+    scalable_ep: refused(),
+    cntr_open: Some(counter::open),
+    poll_open: refused(),
+    stx_ctx: refused(),
+    srx_ctx: refused(),
+    query_atomic: refused(),
+    query_collective: refused(),
+    endpoint2: Some(endpoint::open_with),
+    xpu_ctx: refused(),
+};
+
+/// # Safety
+///
+/// As fi_domain(3) states.
+pub(super) unsafe extern "C" fn open(
+    fabric: *mut fid_fabric,
+    info: *mut fi_info,
+    domain: *mut *mut fid_domain,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { open_with(fabric, info, domain, 0, context) }
+}
+
+/// # Safety
+///
+/// As fi_domain(3) states.
+pub(super) unsafe extern "C" fn open_with(
+    fabric: *mut fid_fabric,
+    _: *mut fi_info,
+    domain: *mut *mut fid_domain,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    answered(|| {
+        if flags != 0 {
+            return Err(Code::NoSystemCall);
+        }
+        // SAFETY: the caller's promise.
+        let (own, domain) = unsafe { (Fabric::own(fabric), Out::new(domain)) };
+        let domain = domain.variable(Code::Invalid)?;
+        let c = fid_domain {
+            fid: front(FI_CLASS_DOMAIN, context, &OPERATIONS),
+            ops: table(&TABLE),
+            mr: table(&memory::TABLE),
+        };
+        let opened = cci_fabric::Domain::open()?;
+        domain.put(Domain::give(c, Own { domain: opened, version: own.version, _open: Arc::clone(&own.open) }));
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    answered(|| {
+        // SAFETY: libfabric calls it for domains alone.
+        if unsafe { Domain::own(fid) }.domain.is_busy() {
+            return Err(Code::Busy);
+        }
+        // SAFETY: likewise, and the program lets go of it.
+        unsafe { Domain::take(fid) };
+        Ok(())
+    })
+}

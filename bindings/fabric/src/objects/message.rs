@@ -1,0 +1,191 @@
+//! Messages (fi_msg(3)).
+
+use super::endpoint::{Own, own};
+use super::{begun, bytes, memories, memory, number};
+use cci_fabric::{Code, Receive, Segments, Send, Space, What};
+use cci_fabric_sys::*;
+use libc::iovec;
+use std::ffi::c_void;
+
+pub(super) static TABLE: fi_ops_msg = fi_ops_msg {
+    size: size_of::<fi_ops_msg>(),
+    recv: Some(receive),
+    recvv: Some(receive_pieces),
+    recvmsg: Some(receive_as),
+    send: Some(send),
+    sendv: Some(send_pieces),
+    sendmsg: Some(send_as),
+    inject: Some(inject),
+    senddata: Some(send_data),
+    injectdata: Some(inject_data),
+};
+
+/// Flags of calls that the engine takes.
+pub(super) const RECEIVE: u64 = FI_COMPLETION | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
+pub(super) const SEND: u64 =
+    FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
+
+const fn post(segments: Segments, from: u64, context: u64, flags: u64) -> Receive {
+    Receive { segments, from, space: Space::Message, tag: 0, ignore: 0, context, flags }
+}
+
+fn give<'a>(what: What<'a>, to: u64, data: Option<u64>, context: u64, flags: u64) -> Send<'a> {
+    Send { what, to, space: Space::Message, tag: 0, data, context, flags }
+}
+
+/// The flags of a call that has some, and whether remote data go with it.
+pub(super) fn flags_of(flags: u64) -> (u64, bool) {
+    (flags & SEND, flags & FI_REMOTE_CQ_DATA != 0)
+}
+
+/// # Safety
+///
+/// As fi_msg(3) states, as all of these: the memory is the endpoint's until the operation has
+/// ended.
+unsafe extern "C" fn receive(
+    ep: *mut fid_ep,
+    at: *mut c_void,
+    len: usize,
+    _: *mut c_void,
+    from: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, segments) = unsafe { (own(ep), memory(at, len)?) };
+        own.endpoint.receive(post(segments, from, number(context), own.receive()))
+    })
+}
+
+/// # Safety
+///
+/// As [`receive`].
+unsafe extern "C" fn receive_pieces(
+    ep: *mut fid_ep,
+    pieces: *const iovec,
+    _: *mut *mut c_void,
+    count: usize,
+    from: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, segments) = unsafe { (own(ep), memories(pieces, count)?) };
+        own.endpoint.receive(post(segments, from, number(context), own.receive()))
+    })
+}
+
+/// # Safety
+///
+/// As [`receive`].
+unsafe extern "C" fn receive_as(ep: *mut fid_ep, of: *const fi_msg, flags: u64) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, of) = unsafe { (own(ep), of.as_ref().ok_or(Code::Invalid)?) };
+        // SAFETY: likewise.
+        let segments = unsafe { memories(of.msg_iov, of.iov_count) }?;
+        own.endpoint.receive(post(segments, of.addr, number(of.context), flags & RECEIVE))
+    })
+}
+
+/// # Safety
+///
+/// As [`receive`].
+unsafe extern "C" fn send(
+    ep: *mut fid_ep,
+    at: *const c_void,
+    len: usize,
+    _: *mut c_void,
+    to: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, segments) = unsafe { (own(ep), memory(at, len)?) };
+        send_it(own, segments, to, None, context)
+    })
+}
+
+fn send_it(own: &Own, segments: Segments, to: u64, data: Option<u64>, context: *mut c_void) -> Result<(), Code> {
+    own.endpoint.send(give(What::Memory(segments), to, data, number(context), own.transmit()))
+}
+
+/// # Safety
+///
+/// As [`receive`].
+unsafe extern "C" fn send_pieces(
+    ep: *mut fid_ep,
+    pieces: *const iovec,
+    _: *mut *mut c_void,
+    count: usize,
+    to: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, segments) = unsafe { (own(ep), memories(pieces, count)?) };
+        send_it(own, segments, to, None, context)
+    })
+}
+
+/// # Safety
+///
+/// As [`receive`].
+unsafe extern "C" fn send_as(ep: *mut fid_ep, of: *const fi_msg, flags: u64) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, of) = unsafe { (own(ep), of.as_ref().ok_or(Code::Invalid)?) };
+        // SAFETY: likewise.
+        let segments = unsafe { memories(of.msg_iov, of.iov_count) }?;
+        let (flags, has_data) = flags_of(flags);
+        let data = has_data.then_some(of.data);
+        own.endpoint.send(give(What::Memory(segments), of.addr, data, number(of.context), flags))
+    })
+}
+
+/// # Safety
+///
+/// As [`receive`].
+unsafe extern "C" fn send_data(
+    ep: *mut fid_ep,
+    at: *const c_void,
+    len: usize,
+    _: *mut c_void,
+    data: u64,
+    to: fi_addr_t,
+    context: *mut c_void,
+) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, segments) = unsafe { (own(ep), memory(at, len)?) };
+        send_it(own, segments, to, Some(data), context)
+    })
+}
+
+/// # Safety
+///
+/// As fi_msg(3) states: `at` leads to `len` bytes for the time of the call.
+unsafe extern "C" fn inject(ep: *mut fid_ep, at: *const c_void, len: usize, to: fi_addr_t) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, bytes) = unsafe { (own(ep), bytes(at, len)?) };
+        own.endpoint.send(give(What::Bytes(bytes), to, None, 0, FI_INJECT))
+    })
+}
+
+/// # Safety
+///
+/// As [`inject`].
+unsafe extern "C" fn inject_data(
+    ep: *mut fid_ep,
+    at: *const c_void,
+    len: usize,
+    data: u64,
+    to: fi_addr_t,
+) -> isize {
+    begun(|| {
+        // SAFETY: the caller's promise.
+        let (own, bytes) = unsafe { (own(ep), bytes(at, len)?) };
+        own.endpoint.send(give(What::Bytes(bytes), to, Some(data), 0, FI_INJECT))
+    })
+}
