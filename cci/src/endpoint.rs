@@ -108,7 +108,7 @@ pub type LocalEndpoint = EndpointFor<OneThread>;
 /// [`LocalEndpoint`] say for which threads.
 ///
 /// Calls that get events make progress; calls that wait do so too. No other thread works for an
-/// endpoint, but for one of `sock` whose program makes no calls. The endpoint closes when it is
+/// endpoint, but for one of `sock` or `tcp` whose program makes no calls. The endpoint closes when it is
 /// dropped, which waits at most 100 ms for what was sent. Events borrow it;
 /// [`crate::Event::detach`] makes one that does not.
 ///
@@ -191,13 +191,14 @@ impl<T> EndpointFor<T> {
                 format!("the device {} is not usable: {}", device.name, device.reason),
             ));
         }
+        let options = EndpointOptions { threading, ..options.clone() };
         options.check()?;
         room_for(TABLES)?;
-        let options = EndpointOptions { threading, ..options.clone() };
         let core_options = CoreOptions {
             recv_count: options.recv_buffers.max(1) as usize,
             send_count: options.send_buffers.max(1) as usize,
             disconnect_events: options.disconnect_events,
+            present: options.present,
             ways: of_device::ways(device, options.service.as_deref()),
             ..CoreOptions::default()
         };

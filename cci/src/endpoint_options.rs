@@ -23,6 +23,9 @@ pub struct EndpointOptions {
     pub service: Option<String>,
     /// Whether an event reports that a peer disconnected or died.
     pub disconnect_events: bool,
+    /// Whether peers are read and answered while the program makes no calls
+    /// ([`EndpointOptions::present`]).
+    pub present: bool,
     /// Receive buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
     pub recv_buffers: u32,
     /// Send buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
@@ -39,14 +42,15 @@ impl EndpointOptions {
     /// The largest number of receive buffers, and of send buffers, of an endpoint.
     pub const MAX_BUFFERS: u32 = 1 << 20;
 
-    /// The defaults: no service, no events of peers that leave, 4,096 receive and 8,192 send
-    /// buffers.
+    /// The defaults: no service, no events of peers that leave, not present, 4,096 receive and 8,192
+    /// send buffers.
     #[must_use]
     pub fn new() -> Self {
         let core = CoreOptions::default();
         Self {
             service: None,
             disconnect_events: false,
+            present: false,
             recv_buffers: u32::try_from(core.recv_count).unwrap_or(u32::MAX),
             send_buffers: u32::try_from(core.send_count).unwrap_or(u32::MAX),
             threading: Threading::Many,
@@ -69,6 +73,31 @@ impl EndpointOptions {
         self
     }
 
+    /// Sets whether the endpoint is present: from its first call on it reads what its peers send,
+    /// acknowledges it and answers their keepalives, however long the program makes no call. So a
+    /// program that computes is alive to its peers, and owes them no acknowledgement. Messages wait
+    /// in the receive buffers; once these are full, their senders wait, and are answered still.
+    ///
+    /// Over `sock`, `tcp` and `sim` the progress thread does it, which sleeps while nothing comes.
+    /// Over `sm` nobody has to: what is sent lies in memory that both map, and a peer counts as
+    /// alive as long as its process and its endpoint are.
+    ///
+    /// An endpoint that is not present is silent while its program makes no calls, unless it has
+    /// operations open or memory registered for peers, so that their timeouts notice a program that
+    /// does not go on.
+    ///
+    /// ```
+    /// # use cci::{Context, Endpoint, EndpointOptions};
+    /// let options = EndpointOptions::new().present(true);
+    /// let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
+    /// # Ok::<(), cci::OpenError>(())
+    /// ```
+    #[must_use]
+    pub fn present(mut self, wanted: bool) -> Self {
+        self.present = wanted;
+        self
+    }
+
     /// Sets the number of receive buffers.
     #[must_use]
     pub fn recv_buffers(mut self, count: u32) -> Self {
@@ -83,8 +112,13 @@ impl EndpointOptions {
         self
     }
 
-    /// Refuses numbers of buffers that no endpoint can have.
+    /// Refuses what no endpoint can have.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if self.present && self.threading == Threading::One {
+            let what = "an endpoint for one thread has no progress thread, so that it cannot be present; open it for \
+                        many threads";
+            return Err(OpenError::new(Status::Inval, what));
+        }
         let most = Self::MAX_BUFFERS;
         for (name, count) in [("recv_buffers", self.recv_buffers), ("send_buffers", self.send_buffers)] {
             if count > most {

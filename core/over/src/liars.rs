@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 const OPTIONS: CoreOptions =
-    CoreOptions { recv_count: 8, send_count: 8, rma_count: 8, disconnect_events: true, ways: 0 };
+    CoreOptions { recv_count: 8, send_count: 8, rma_count: 8, disconnect_events: true, ..CoreOptions::DEFAULT };
 const LONGEST: u32 = 256;
 /// The peer: its place, and its number of the connection.
 const LIAR: u32 = 7;

@@ -288,11 +288,8 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Whether there is work that the progress thread must do if the program makes no call.
-    fn is_needed(&self) -> bool {
-        self.host.registry.is_exposed()
-            || self.host.operations.count() > 0
-            || !self.host.openings.is_empty()
-            || !self.engine.is_quiet()
+    fn is_needed(&self, core: &Core) -> bool {
+        self.reads_in_background(core) || !self.engine.is_quiet()
     }
 
     /// Records the time of a call that sends, for the progress thread. Virtual time is not the
@@ -312,24 +309,28 @@ impl<L: Link> Reliable<L> {
             self.background.start(self.link.handle());
         }
         if self.background.expects_call() {
-            self.background.act_on_call(self.is_needed());
+            self.background.act_on_call(self.is_needed(core));
             self.unwatch(core);
         }
     }
 
-    /// Whether the progress thread receives frames. It does not for a program that only receives
-    /// messages, so that the timeouts of peers detect an absent program.
-    fn reads_in_background(&self) -> bool {
-        self.host.registry.is_exposed() || self.host.operations.count() > 0 || !self.host.openings.is_empty()
+    /// Whether the progress thread receives frames. Unless the endpoint is present, it does not for
+    /// a program that only receives messages, so that the timeouts of peers detect an absent
+    /// program.
+    fn reads_in_background(&self, core: &Core) -> bool {
+        core.is_present()
+            || self.host.registry.is_exposed()
+            || self.host.operations.count() > 0
+            || !self.host.openings.is_empty()
     }
 
     /// Makes one step for the progress thread.
     fn background_step(&mut self, core: &mut Core) -> BackgroundWork {
-        let watches = self.reads_in_background();
+        let watches = self.reads_in_background(core);
         self.delivered = true;
         let (count, now) = self.step(core, watches);
         self.publish_gauges(core, now, false);
-        if !self.is_needed() {
+        if !self.is_needed(core) {
             self.background.park();
             return BackgroundWork::Done;
         }

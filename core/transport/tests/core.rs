@@ -9,8 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::IoSlice;
 use std::mem::offset_of;
 
-const OPTIONS: CoreOptions =
-    CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, disconnect_events: false, ways: 0 };
+const OPTIONS: CoreOptions = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, ..CoreOptions::DEFAULT };
 
 /// A core without a transport, and its endpoint, which stays closed.
 fn core(options: &CoreOptions) -> (Core, &'static Endpoint) {

@@ -16,7 +16,7 @@ fn core(uri: &str) -> (Core, File) {
 
 fn core_over(ways: u8, uri: &str) -> (Core, File) {
     let mut core = None;
-    let options = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, disconnect_events: false, ways };
+    let options = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, ways, ..CoreOptions::default() };
     let endpoint = Endpoint::open(Threading::Many, |endpoint| {
         core = Core::new(endpoint, &options).ok();
         None

@@ -11,7 +11,7 @@ const SLOTS: usize = 8;
 
 fn core(ways: u8) -> Core {
     let endpoint: &'static Endpoint = Box::leak(Box::default());
-    let options = CoreOptions { recv_count: SLOTS, send_count: 8, rma_count: 8, disconnect_events: false, ways };
+    let options = CoreOptions { recv_count: SLOTS, send_count: 8, rma_count: 8, ways, ..CoreOptions::default() };
     Core::new(endpoint, &options).expect("memory")
 }
 

@@ -35,8 +35,8 @@ pub static DRIVER: Driver = Driver {
     over: None,
 };
 
-fn open(_: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
-    Ok(Box::new(Sm::open(options.arguments, options.service)?))
+fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    Ok(Box::new(Sm::open(options.arguments, options.service, core.is_present())?))
 }
 
 /// Up if this system can run it.

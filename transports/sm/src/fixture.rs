@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Slots of an [`End`].
 pub(crate) const OPTIONS: CoreOptions =
-    CoreOptions { recv_count: 1024, send_count: 64, rma_count: 16, disconnect_events: false, ways: 0 };
+    CoreOptions { recv_count: 1024, send_count: 64, rma_count: 16, ..CoreOptions::DEFAULT };
 /// How long a test waits for what is to come.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
@@ -27,7 +27,7 @@ impl End {
             None
         });
         let core = core.expect("memory for slots");
-        let sm = Sm::open(&[], None).expect("an endpoint");
+        let sm = Sm::open(&[], None, false).expect("an endpoint");
         Self { core, sm }
     }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// Slots of an [`End`].
 pub(crate) const OPTIONS: CoreOptions =
-    CoreOptions { recv_count: 1024, send_count: 1024, rma_count: 1024, disconnect_events: false, ways: 0 };
+    CoreOptions { recv_count: 1024, send_count: 1024, rma_count: 1024, ..CoreOptions::DEFAULT };
 /// What scripted peers number their first connection by.
 pub(crate) const NUMBER: u32 = 7;
 

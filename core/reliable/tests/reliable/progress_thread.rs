@@ -6,11 +6,22 @@ use cci_instruments::pattern;
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_proto::{Access, Attribute, EventKind, Rights, Status};
-use cci_transport::Rma;
+use cci_transport::{Connection, CoreOptions, Rma};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
+
+/// Sets the keepalive of a connection.
+fn keep_alive(end: &End, connection: &'static Connection, silence: Duration) {
+    let micros = u32::try_from(silence.as_micros()).expect("short");
+    end.cell
+        .with(|core, transport| {
+            connection.keepalive.store(micros, cci_mem::sync::Ordering::Relaxed);
+            transport.options_changed(core, connection);
+        })
+        .expect("usable");
+}
 
 /// The kernel's status of each progress thread of this process.
 fn progress_threads() -> Vec<String> {
@@ -166,13 +177,32 @@ fn an_endpoint_that_only_receives_is_silent_while_its_program_computes() {
     let (_, a, b) = two();
     let ends = [&a, &b];
     let (to_b, _) = join(&ends, RO);
-    a.cell
-        .with(|core, transport| {
-            to_b.keepalive.store(40_000, cci_mem::sync::Ordering::Relaxed);
-            transport.options_changed(core, to_b);
-        })
-        .expect("usable");
+    keep_alive(&a, to_b, Duration::from_millis(40));
     next(&[&a], 0, EventKind::KeepaliveTimedOut);
+}
+
+/// A present endpoint with 8 receive slots, whose program computes: `a` sends it more messages.
+#[test]
+fn a_present_endpoint_is_alive_while_its_program_computes_also_without_a_slot() {
+    const SILENCE: Duration = Duration::from_millis(800);
+    let hub = Hub::new();
+    let few = CoreOptions { recv_count: 8, present: true, ..How::default().core };
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How { core: few, ..How::default() }));
+    let (to_b, _) = join(&[&a, &b], RO);
+    keep_alive(&a, to_b, SILENCE);
+    (0..20).for_each(|number| a.send(to_b, &pattern(number, 20), number));
+    let begun = Instant::now();
+    let mut acknowledged = 0;
+    while acknowledged == 0 || begun.elapsed() < SILENCE * 3 {
+        assert!(begun.elapsed() < LIMIT, "nothing is acknowledged without a call of the receiver");
+        let Some(slot) = a.poll() else { continue };
+        assert_eq!((slot.kind(), slot.words()[1]), (EventKind::Send as u32, acknowledged), "nobody is given up");
+        a.give_back(slot);
+        acknowledged += 1;
+    }
+    assert!(acknowledged <= 8, "the others wait for slots");
+    (0..20).for_each(|number| assert_eq!(message(&[&a, &b], 1), pattern(number, 20)));
+    (acknowledged..20).for_each(|number| assert_eq!(outcome(&[&a, &b], 0, EventKind::Send).1, number));
 }
 
 #[test]

@@ -179,7 +179,13 @@ fn a_client_that_confirms_while_every_send_slot_is_taken_is_told_of_later() {
 #[test]
 fn a_thousand_ranks_of_one_host_connect_at_once() {
     let hub = Hub::new();
-    let core = CoreOptions { recv_count: 4096, send_count: 1024, rma_count: 16, disconnect_events: true, ways: 0 };
+    let core = CoreOptions {
+        recv_count: 4096,
+        send_count: 1024,
+        rma_count: 16,
+        disconnect_events: true,
+        ..CoreOptions::default()
+    };
     let how = How { core, ..How::default() };
     let (ranks, server) = (End::open(&hub, how), End::open(&hub, how));
     for _ in 0..1000 {
@@ -220,7 +226,7 @@ fn requests_of_two_hundred_ports_leave_peers_their_slots() {
 #[test]
 fn sixty_four_peers_of_one_network_get_through_one_as_well_as_the_other() {
     let hub = Hub::new();
-    let few = CoreOptions { send_count: 16, recv_count: 16, rma_count: 16, disconnect_events: false, ways: 0 };
+    let few = CoreOptions { send_count: 16, recv_count: 16, rma_count: 16, ..CoreOptions::default() };
     let how = How { core: few, threading: Threading::One, secret: None };
     let b = End::open(&hub, How::default());
     let peers: Vec<End> = (0..64).map(|_| End::open_over(hub.link_on(1000), how)).collect();

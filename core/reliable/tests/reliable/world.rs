@@ -37,7 +37,13 @@ pub(crate) struct How {
 
 impl Default for How {
     fn default() -> Self {
-        let core = CoreOptions { recv_count: 256, send_count: 256, rma_count: 256, disconnect_events: true, ways: 0 };
+        let core = CoreOptions {
+            recv_count: 256,
+            send_count: 256,
+            rma_count: 256,
+            disconnect_events: true,
+            ..CoreOptions::default()
+        };
         Self { core, threading: Threading::Many, secret: None }
     }
 }

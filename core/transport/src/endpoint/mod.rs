@@ -93,6 +93,7 @@ struct Settings {
     send_timeout: Timeout,
     keepalive: Timeout,
     disconnect_events: bool,
+    present: bool,
     rights_are_open: bool,
 }
 
@@ -116,7 +117,7 @@ impl Core {
             shortage: Shortage::default(),
             counters,
             waits: Box::default(),
-            settings: Settings::new(options.disconnect_events),
+            settings: Settings::new(options),
             handle: OsHandle::default(),
             sleepers: Sleepers::default(),
             peers: SharedWithPeers::default(),

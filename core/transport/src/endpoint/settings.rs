@@ -1,12 +1,12 @@
 //! What the program and the configuration set for the whole endpoint.
 
-use super::{Core, Settings};
+use super::{Core, CoreOptions, Settings};
 use crate::Timeout;
 
 impl Settings {
-    /// No timeouts; `disconnect_events`: whether to raise disconnect events.
-    pub(super) fn new(disconnect_events: bool) -> Self {
-        Self { disconnect_events, ..Self::default() }
+    /// Those of the options, and no timeouts.
+    pub(super) fn new(options: &CoreOptions) -> Self {
+        Self { disconnect_events: options.disconnect_events, present: options.present, ..Self::default() }
     }
 }
 
@@ -37,6 +37,13 @@ impl Core {
     #[must_use]
     pub fn has_disconnect_events(&self) -> bool {
         self.settings.disconnect_events
+    }
+
+    /// Whether peers are read and answered while the program makes no calls: by the progress thread,
+    /// or by a transport that needs none for that.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.settings.present
     }
 
     /// Whether peers may read and write every registration, whatever rights the program names:

@@ -25,7 +25,7 @@ const POSTPONE_EVERY: u64 = 1_100_000;
 enum ThreadUse {
     /// The endpoint never uses it: it belongs to one thread.
     Unused,
-    /// No connection or registration has needed it yet.
+    /// No connection or registration has needed it yet, and the endpoint is not present.
     Unneeded,
     /// The endpoint needs it; the end of the call attaches the endpoint.
     Needed,
@@ -47,7 +47,12 @@ pub struct Background {
 impl Background {
     /// Creates the state of an endpoint with this core that is not attached yet.
     pub fn new(core: &Core, threading: Threading) -> Self {
-        let thread = if threading == Threading::One { ThreadUse::Unused } else { ThreadUse::Unneeded };
+        let thread = match threading {
+            Threading::One => ThreadUse::Unused,
+            // Peers may be answered that have no connection yet.
+            _ if core.is_present() => ThreadUse::Needed,
+            _ => ThreadUse::Unneeded,
+        };
         Self { thread, calls: 0, postponed: Time(0), endpoint: core.endpoint(), way: core.opening_way() }
     }
 

@@ -42,13 +42,17 @@ impl Settings {
 
 impl SlowPath {
     /// Opens an endpoint's shared-memory side. `arguments`: the keys of its device; `service`:
-    /// "PID/ID".
+    /// "PID/ID"; `is_present`: it is alive while its program makes no calls.
     ///
     /// # Errors
     ///
     /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are
     /// short.
-    pub(crate) fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        arguments: &[(String, String)],
+        service: Option<&str>,
+        is_present: bool,
+    ) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         // It reads a file: here, and not within the first large RMA, which is no cancellation
         // point.
@@ -60,6 +64,7 @@ impl SlowPath {
             uri: address.to_string(),
             id: [first_id, second_id],
             max_send_size: settings.max_send_size,
+            is_present,
             pairing: globals().by("mmap").map_err(system)?.1.pairing,
             registry: Registry::new([first_key, second_key])?,
             control,

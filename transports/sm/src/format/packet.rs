@@ -21,6 +21,7 @@ const MAX_FDS: usize = 3;
 /// for a packet.
 const UNREAD: usize = 8192;
 const FEATURE_MEMBARRIER: u32 = 1;
+const FEATURE_PRESENT: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -75,7 +76,21 @@ impl Packet {
 
     /// Says how this process fences.
     pub(crate) fn set_pairing(&mut self, pairing: Pairing) {
-        self.features = if pairing == Pairing::Asymmetric { FEATURE_MEMBARRIER } else { 0 };
+        self.set_feature(FEATURE_MEMBARRIER, pairing == Pairing::Asymmetric);
+    }
+
+    /// Says whether this side is alive while its program makes no calls.
+    pub(crate) fn set_present(&mut self, is_present: bool) {
+        self.set_feature(FEATURE_PRESENT, is_present);
+    }
+
+    /// Whether the sender is alive while its program makes no calls.
+    pub(crate) fn is_present(&self) -> bool {
+        self.features & FEATURE_PRESENT != 0
+    }
+
+    fn set_feature(&mut self, feature: u32, has: bool) {
+        self.features = self.features & !feature | if has { feature } else { 0 };
     }
 
     /// How a lane of this process (`own`) and the packet's sender fences.
@@ -258,7 +273,7 @@ pub(crate) fn wake(socket: impl AsFd) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Geometry, Kind, PACKET, Packet, VERSION};
+    use super::{Geometry, Kind, PACKET, Packet, Pairing, VERSION};
 
     #[test]
     fn a_packet_survives_the_wire() {
@@ -267,6 +282,9 @@ mod tests {
         packet.set_geometry(Geometry::new(8192));
         packet.endpoint = [1, 2];
         packet.number = u64::MAX;
+        packet.set_present(true);
+        packet.set_pairing(Pairing::Symmetric);
+        assert!(packet.is_present());
         assert_eq!(Packet::parse(&packet.to_bytes()), Some(packet.clone()));
         assert_eq!(packet.geometry(), Ok(Geometry::new(8192)));
     }

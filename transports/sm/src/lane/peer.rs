@@ -41,6 +41,8 @@ pub(crate) struct PeerEndpoint {
     /// It has closed its socket or died: it copies nothing any more, whatever its announcement
     /// says.
     gone: bool,
+    /// It is alive while its program makes no calls.
+    is_present: bool,
 }
 
 impl Default for PeerEndpoint {
@@ -55,6 +57,7 @@ impl Default for PeerEndpoint {
             refusal: None,
             doorbell: None,
             gone: false,
+            is_present: false,
         }
     }
 }
@@ -101,6 +104,16 @@ impl PeerEndpoint {
     pub(crate) fn introduce(&mut self, uri: &str, tag: Tag, no_process_vm: Option<String>) {
         uri.clone_into(&mut self.uri);
         (self.tag, self.no_process_vm) = (tag, no_process_vm);
+    }
+
+    /// Notes whether the peer is alive while its program makes no calls.
+    pub(crate) fn set_present(&mut self, is_present: bool) {
+        self.is_present = is_present;
+    }
+
+    /// Whether the peer is alive while its program makes no calls.
+    pub(crate) fn is_present(&self) -> bool {
+        self.is_present
     }
 
     /// What the peer calls itself.

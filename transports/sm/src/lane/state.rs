@@ -20,6 +20,8 @@ pub(crate) struct EndpointState {
     /// Random number of this endpoint, so that a peer knows it from others.
     pub(crate) id: [u64; 2],
     pub(crate) max_send_size: u32,
+    /// It is alive while its program makes no calls.
+    pub(crate) is_present: bool,
     pub(crate) pairing: Pairing,
     pub(crate) registry: Registry,
     pub(crate) control: Control,

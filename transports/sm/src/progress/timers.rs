@@ -145,6 +145,10 @@ impl Lane {
         if !self.activity.is_watchful() || self.admission.is_stopped() {
             return;
         }
+        if self.peer.is_present() {
+            // Its process answers by being alive: the socket and the pidfd tell of its end.
+            return self.activity.set_watchful(false);
+        }
         let now = state.now;
         #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
         let silence = |cell: &Connection, received_at: u64| {

@@ -132,6 +132,7 @@ impl Lane {
     fn introduction(&self, state: &EndpointState, kind: Kind) -> Packet {
         let mut packet = Packet::new(kind, &state.uri);
         packet.set_pairing(state.pairing);
+        packet.set_present(state.is_present);
         packet.max_send_size = state.max_send_size;
         packet.registry_len = REGISTRY_LEN as u64;
         packet.endpoint = state.id;
@@ -274,6 +275,7 @@ impl Lane {
             (None, None) => Some("the peer is not known".into()),
         };
         self.peer.introduce(&packet.text, packet.tag(), no_process_vm);
+        self.peer.set_present(packet.is_present());
         self.phase = Phase::Ready;
         self.activity.on_usable(state.now);
         self.sleeping.on_usable();

@@ -32,14 +32,14 @@ pub struct Sm {
 
 impl Sm {
     /// Opens an endpoint's shared-memory side. `arguments`: the keys of its device; `service`:
-    /// "PID/ID".
+    /// "PID/ID"; `is_present`: it is alive while its program makes no calls.
     ///
     /// # Errors
     ///
     /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are
     /// short.
-    pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
-        Ok(Self { sole: NO_LANE, clear: NO_LANE, slow: SlowPath::open(arguments, service)? })
+    pub fn open(arguments: &[(String, String)], service: Option<&str>, is_present: bool) -> Result<Self, OpenError> {
+        Ok(Self { sole: NO_LANE, clear: NO_LANE, slow: SlowPath::open(arguments, service, is_present)? })
     }
 
     /// Anything may change: the next call and the next message look at everything.

@@ -284,33 +284,35 @@ impl Tcp {
     }
 
     /// Whether there is work that the progress thread must do if the program makes no call.
-    fn is_needed(&self) -> bool {
-        self.shared.exposed > 0
-            || self.shared.open_operations > 0
-            || !self.shared.active.is_empty()
-            || !self.shared.owing.is_empty()
+    fn is_needed(&self, core: &Core) -> bool {
+        self.reads_in_background(core) || !self.shared.active.is_empty() || !self.shared.owing.is_empty()
     }
 
     /// Ends a call: attaches the endpoint to the progress thread, or notifies the thread.
     #[inline]
-    pub(super) fn after(&mut self) {
+    pub(super) fn after(&mut self, core: &Core) {
         if self.background.must_start() {
             self.background.start(self.shared.set.handle());
         }
         if self.background.expects_call() {
-            Background::act_on_call(&self.background, self.is_needed());
+            Background::act_on_call(&self.background, self.is_needed(core));
         }
     }
 
-    /// Makes one step for the progress thread. It reads only while operations of this side are
-    /// open, or memory is registered for peers: an absent program is not alive to peers that only
-    /// send it messages.
+    /// Whether the progress thread reads. Unless the endpoint is present, it does only while
+    /// operations of this side are open, or memory is registered for peers: an absent program is
+    /// not alive to peers that only send it messages.
+    fn reads_in_background(&self, core: &Core) -> bool {
+        core.is_present() || self.shared.exposed > 0 || self.shared.open_operations > 0
+    }
+
+    /// Makes one step for the progress thread.
     pub(super) fn background_step(&mut self, core: &mut Core) -> BackgroundWork {
-        let watches = self.shared.exposed > 0 || self.shared.open_operations > 0;
+        let watches = self.reads_in_background(core);
         let (found, now) = self.step(core, watches);
         self.pay_all(core);
         self.publish_gauges(core);
-        if !self.is_needed() {
+        if !self.is_needed(core) {
             self.background.park();
             return BackgroundWork::Done;
         }

@@ -28,7 +28,7 @@ impl Transport for Tcp {
         let connected = self.begin_connect(core, connect);
         self.background.require();
         self.bury_ended(core);
-        self.after();
+        self.after(core);
         connected
     }
 
@@ -36,7 +36,7 @@ impl Transport for Tcp {
         self.background.on_call();
         let accepted = self.accept_request(core, request, context);
         self.background.require();
-        self.after();
+        self.after(core);
         accepted
     }
 
@@ -73,7 +73,7 @@ impl Transport for Tcp {
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
         self.background.on_call();
         self.disconnect_peer(core, connection);
-        self.after();
+        self.after(core);
     }
 
     fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
@@ -82,7 +82,7 @@ impl Transport for Tcp {
         lane.pause_connection(shared, connection.local.load(Ordering::Relaxed));
         lane.flush(shared, core);
         core.landings().pause(connection);
-        self.after();
+        self.after(core);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Transport for Tcp {
         }
         self.send_rest_now(core);
         self.bury_ended(core);
-        self.after();
+        self.after(core);
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl Transport for Tcp {
         self.background.on_call();
         let (lane, shared) = self.lane_of(connection).ok_or(SendError::Disconnected)?;
         let sent = lane.send(shared, core, connection, message, posted);
-        self.after();
+        self.after(core);
         sent
     }
 
@@ -129,7 +129,7 @@ impl Transport for Tcp {
         let (lane, shared) = self.lane_of(connection).ok_or(SendError::Disconnected)?;
         let sent = lane.send_large(shared, core, connection, memory, posted);
         lane.flush(shared, core);
-        self.after();
+        self.after(core);
         sent
     }
 
@@ -147,13 +147,13 @@ impl Transport for Tcp {
         if is_alone {
             lane.flush(shared, core);
         }
-        self.after();
+        self.after(core);
         begun
     }
 
     fn register(
         &mut self,
-        _: &mut Core,
+        core: &mut Core,
         memory: Memory,
         rights: Rights,
         only: Option<&'static Connection>,
@@ -164,18 +164,24 @@ impl Transport for Tcp {
         if rights != Rights::NONE {
             self.background.require();
         }
-        self.after();
+        self.after(core);
         Ok(handle)
     }
 
-    fn adopt(&mut self, _: &mut Core, handle: &RmaHandle, memory: Memory, rights: Rights) -> Result<(), RegisterError> {
+    fn adopt(
+        &mut self,
+        core: &mut Core,
+        handle: &RmaHandle,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<(), RegisterError> {
         self.background.on_call();
         self.shared.registrations.adopt(handle, memory, rights, ())?;
         self.shared.count_exposed(rights, true);
         if rights != Rights::NONE {
             self.background.require();
         }
-        self.after();
+        self.after(core);
         Ok(())
     }
 
@@ -198,7 +204,7 @@ impl Transport for Tcp {
         let (found, now) = self.step(core, true);
         self.background.on_polled(now);
         Readiness::on_progress(self, core, found, now);
-        self.after();
+        self.after(core);
     }
 
     fn step_in_background(&mut self, core: &mut Core) -> BackgroundWork {
