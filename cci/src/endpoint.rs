@@ -199,6 +199,7 @@ impl<T> EndpointFor<T> {
             send_count: options.send_buffers.max(1) as usize,
             disconnect_events: options.disconnect_events,
             present: options.present,
+            patient: options.patient,
             ways: of_device::ways(device, options.service.as_deref()),
             ..CoreOptions::default()
         };

@@ -26,6 +26,9 @@ pub struct EndpointOptions {
     /// Whether peers are read and answered while the program makes no calls
     /// ([`EndpointOptions::present`]).
     pub present: bool,
+    /// Whether silent peers are waited for until the network says that nobody is there
+    /// ([`EndpointOptions::patient`]).
+    pub patient: bool,
     /// Receive buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
     pub recv_buffers: u32,
     /// Send buffers, at most [`EndpointOptions::MAX_BUFFERS`]; options can lower it later.
@@ -42,8 +45,8 @@ impl EndpointOptions {
     /// The largest number of receive buffers, and of send buffers, of an endpoint.
     pub const MAX_BUFFERS: u32 = 1 << 20;
 
-    /// The defaults: no service, no events of peers that leave, not present, 4,096 receive and 8,192
-    /// send buffers.
+    /// The defaults: no service, no events of peers that leave, neither present nor patient, 4,096
+    /// receive and 8,192 send buffers.
     #[must_use]
     pub fn new() -> Self {
         let core = CoreOptions::default();
@@ -51,6 +54,7 @@ impl EndpointOptions {
             service: None,
             disconnect_events: false,
             present: false,
+            patient: false,
             recv_buffers: u32::try_from(core.recv_count).unwrap_or(u32::MAX),
             send_buffers: u32::try_from(core.send_count).unwrap_or(u32::MAX),
             threading: Threading::Many,
@@ -95,6 +99,31 @@ impl EndpointOptions {
     #[must_use]
     pub fn present(mut self, wanted: bool) -> Self {
         self.present = wanted;
+        self
+    }
+
+    /// Sets whether the endpoint is patient: a peer that owes acknowledgements is waited for until
+    /// the network says that nobody is there, or its stream or its process has ended. So a job that
+    /// is stopped goes on when it is continued, within a second or two: frames are retransmitted
+    /// each second meanwhile.
+    ///
+    /// Any other endpoint gives up such a peer after a minute over `sock` and `sim`, and after 30 s
+    /// without an answer of its kernel over `tcp`. Over `sm` no endpoint does. Timeouts that the
+    /// program sets hold in any case: those of connects, of sends, and keepalives. So does the
+    /// kernel's own limit of a stream of `tcp`: some 15 minutes without an answer of the peer's
+    /// kernel.
+    ///
+    /// A host that loses its power says nothing. Its peers wait for it, unless they set a timeout.
+    ///
+    /// ```
+    /// # use cci::{Context, Endpoint, EndpointOptions};
+    /// let options = EndpointOptions::new().present(true).patient(true);
+    /// let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
+    /// # Ok::<(), cci::OpenError>(())
+    /// ```
+    #[must_use]
+    pub fn patient(mut self, wanted: bool) -> Self {
+        self.patient = wanted;
         self
     }
 

@@ -21,6 +21,7 @@ pub(crate) fn config(mtu: u16) -> Config {
         operations: OPERATIONS,
         machine: 0,
         unchecked_on_host: false,
+        patient: false,
         first_seq: Some(u32::MAX - 5),
     }
 }

@@ -137,6 +137,7 @@ impl<L: Link> Reliable<L> {
             operations: send.saturating_add(rma),
             machine: host_number(),
             unchecked_on_host: options.unchecked_on_host,
+            patient: core.is_patient(),
             first_seq: options.first_seq,
         };
         let largest = (options.max_send_size as usize).max(MAX_REQUEST);

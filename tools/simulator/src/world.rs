@@ -85,6 +85,7 @@ impl World {
             operations: IN_FLIGHT,
             machine: 0,
             unchecked_on_host: false,
+            patient: false,
             first_seq: None,
         };
         let nodes = (0..machine.nodes).map(|number| Node::new(&config, machine.seed, number)).collect();

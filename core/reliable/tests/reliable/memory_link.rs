@@ -10,7 +10,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Largest frame, bytes.
 pub(crate) const MTU: u16 = 4096;
@@ -116,6 +116,12 @@ impl Hub {
     /// No time passes any more.
     pub(crate) fn stop_clock(&self) {
         self.lock().stopped = Some(Instant::now());
+    }
+
+    /// Time passes, of a clock that stands still.
+    pub(crate) fn advance(&self, time: Duration) {
+        let mut state = self.lock();
+        state.stopped = state.stopped.map(|stopped| stopped + time);
     }
 
     /// Frames handed over so far, and calls that did.

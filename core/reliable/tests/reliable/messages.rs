@@ -7,6 +7,7 @@ use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind, SendError, Status};
 use cci_transport::{Core, CoreOptions, Posted, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::Duration;
 
 const RO: Attribute = Attribute::ReliableOrdered;
 const BAD: Faults = Faults { lost: 50, doubled: 50, late: 100, spoilt: 50 };
@@ -268,4 +269,42 @@ fn one_flood_leaves_room_for_others() {
         returned += 1;
         assert!(returned <= 128, "one peer takes every slot that becomes free");
     }
+}
+
+/// Nothing arrives for ten minutes, as at a job that is stopped: what becomes of the end of a send.
+fn silence_of_ten_minutes(patient: bool) -> (Hub, End, End, Option<(u32, u64)>) {
+    let hub = Hub::new();
+    let core = CoreOptions { patient, ..How::default().core };
+    let (a, b) = (End::open(&hub, How { core, ..How::default() }), End::open(&hub, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    hub.stop_clock();
+    hub.set_faults(Faults { lost: 1000, ..Faults::default() });
+    a.send(to_b, b"waits", 5);
+    let ended = (0..600).find_map(|_| {
+        hub.advance(Duration::from_secs(1));
+        let slot = a.poll()?;
+        assert_eq!(slot.kind(), EventKind::Send as u32);
+        let ended = (slot.detail(), slot.words()[1]);
+        a.give_back(slot);
+        Some(ended)
+    });
+    hub.set_faults(Faults::default());
+    (hub, a, b, ended)
+}
+
+#[test]
+fn a_patient_endpoint_goes_on_after_ten_minutes_of_silence() {
+    let (hub, a, b, ended) = silence_of_ten_minutes(true);
+    assert_eq!(ended, None);
+    hub.advance(Duration::from_secs(1));
+    assert!(a.poll().is_none());
+    assert_eq!(message(&[&a, &b], 1), b"waits");
+    hub.advance(Duration::from_millis(1));
+    assert_eq!(outcome(&[&a, &b], 0, EventKind::Send), (Some(Status::Success), 5));
+}
+
+#[test]
+fn any_other_endpoint_gives_its_peer_up_meanwhile() {
+    let (.., ended) = silence_of_ten_minutes(false);
+    assert_eq!(ended, Some((Status::TimedOut as u32, 5)));
 }

@@ -94,6 +94,7 @@ struct Settings {
     keepalive: Timeout,
     disconnect_events: bool,
     present: bool,
+    patient: bool,
     rights_are_open: bool,
 }
 

@@ -13,6 +13,9 @@ pub struct CoreOptions {
     pub disconnect_events: bool,
     /// Whether peers are read and answered while the program makes no calls.
     pub present: bool,
+    /// Whether peers that owe acknowledgements are waited for until the network says that nobody is
+    /// there.
+    pub patient: bool,
     /// Ways ([`Core::enter_way`](crate::Core::enter_way)), for a transport that stands over so many
     /// others; 0: none.
     pub ways: u8,
@@ -27,6 +30,7 @@ impl CoreOptions {
         rma_count: 16384,
         disconnect_events: false,
         present: false,
+        patient: false,
         ways: 0,
     };
 }

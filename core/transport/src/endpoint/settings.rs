@@ -6,7 +6,8 @@ use crate::Timeout;
 impl Settings {
     /// Those of the options, and no timeouts.
     pub(super) fn new(options: &CoreOptions) -> Self {
-        Self { disconnect_events: options.disconnect_events, present: options.present, ..Self::default() }
+        let CoreOptions { disconnect_events, present, patient, .. } = *options;
+        Self { disconnect_events, present, patient, ..Self::default() }
     }
 }
 
@@ -44,6 +45,13 @@ impl Core {
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.settings.present
+    }
+
+    /// Whether peers that owe acknowledgements are waited for until the network says that nobody is
+    /// there, and not for a time only.
+    #[must_use]
+    pub fn is_patient(&self) -> bool {
+        self.settings.patient
     }
 
     /// Whether peers may read and write every registration, whatever rights the program names:

@@ -99,6 +99,7 @@ pub fn ample(mtu: u16) -> Config {
         operations: 65_536,
         machine: 0,
         unchecked_on_host: false,
+        patient: false,
         first_seq: Some(u32::MAX - 100),
     }
 }

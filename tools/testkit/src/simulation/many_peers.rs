@@ -38,6 +38,7 @@ impl ManyPeers {
             operations: 64,
             machine: 0,
             unchecked_on_host: false,
+            patient: false,
             first_seq: None,
         };
         let engine = Engine::new(&config, [3, 1, 4, 1, 5, 9, 2, 6]);

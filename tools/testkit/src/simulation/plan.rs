@@ -206,6 +206,7 @@ fn config(random: &mut Random, path: usize) -> Config {
         operations: 256,
         machine: 0,
         unchecked_on_host: false,
+        patient: false,
         first_seq: match random.below(3) {
             0 => None,
             1 => Some(u32::MAX - narrow(random.below(300))),

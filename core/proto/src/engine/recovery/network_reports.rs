@@ -5,6 +5,7 @@
 //! peer is probed, and the connection ends when nothing but "unreachable" has arrived for a time.
 
 use super::mtu;
+use super::timeout::is_overdue;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::connection::sealed::OVERHEAD;
 use crate::engine::connection::unreachable::Unreachable;
@@ -21,7 +22,7 @@ impl Engine {
     pub fn handle_unreachable<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
         let Some(index) = self.quoted(to, quoted) else { return };
         if self.table.get(index).is_some_and(|conn| conn.has(bit::SEALED)) {
-            return self.probe_sealed(index);
+            return self.probe_sealed(now, index, host);
         }
         match self.table.get(index).map(|conn| conn.state) {
             Some(State::Asking) => self.leave_address(now, index, to, host),
@@ -33,12 +34,15 @@ impl Engine {
     }
 
     /// Probes the peer of a sealed connection that somebody calls unreachable. Nothing else
-    /// follows: anybody can say so.
-    fn probe_sealed(&mut self, index: u32) {
-        if let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) {
-            conn.set(bit::PING);
-            mark_conn_ready(conn, index, &mut self.ready);
+    /// follows, as anybody can say so, unless the peer has been silent for as long as one that is
+    /// not waited for patiently: no other word of its end comes to a patient engine.
+    fn probe_sealed<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return };
+        if self.flows.get(conn.flow).is_some_and(|flow| is_overdue(now, conn, flow)) {
+            return self.break_connection(now, index, Failure::TimedOut, host);
         }
+        conn.set(bit::PING);
+        mark_conn_ready(conn, index, &mut self.ready);
     }
 
     /// Ends what can never end otherwise, because no frame leaves or arrives any more for the

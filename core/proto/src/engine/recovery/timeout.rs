@@ -16,7 +16,7 @@ use crate::engine::state::Engine;
 use crate::{Failure, Time};
 
 /// Time without progress after which the engine gives up a peer that owes acknowledgements,
-/// whatever the timeouts, nanoseconds.
+/// whatever the timeouts, unless it is patient, nanoseconds.
 const GIVE_UP: u64 = 60_000_000_000;
 /// Probes that it needs before that.
 const GIVE_UP_PROBES: u32 = 8;
@@ -64,6 +64,7 @@ impl Engine {
         if self.check_unreachable(now, index) {
             return self.break_connection(now, index, Failure::Disconnected, host);
         }
+        let gives_up = !self.config.patient;
         let Some(conn) = self.table.get_mut(index) else { return };
         let mut broken = None;
         if let Some(flow) = self.flows.get_mut(conn.flow) {
@@ -76,7 +77,7 @@ impl Engine {
                 {
                     mtu::fall_back(conn, flow);
                 }
-                if is_gone(now, conn, flow.peer.unanswered()) {
+                if gives_up && is_gone(now, conn, flow.peer.unanswered()) {
                     broken = Some(Failure::TimedOut);
                 }
                 if !flow.send_window.awaits_ack() {
@@ -96,14 +97,15 @@ impl Engine {
                 }
                 // A peer that is heard and accepts nothing is no better than a silent one. A clock
                 // that jumped says nothing.
-                if probes > GIVE_UP_PROBES && now.since(flow.probe_timeout.progress_at()) > GIVE_UP {
+                let stalled = now.since(flow.probe_timeout.progress_at());
+                if gives_up && probes > GIVE_UP_PROBES && stalled > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
             }
             if idle_probe_at(flow).is_some_and(|at| at <= now) {
                 flow.idle_probing.on_probe(now);
                 conn.set(bit::PING);
-                if is_gone(now, conn, flow.idle_probing.probes()) {
+                if gives_up && is_gone(now, conn, flow.idle_probing.probes()) {
                     broken = Some(Failure::TimedOut);
                 }
             }
@@ -187,6 +189,13 @@ impl Engine {
 /// `GIVE_UP`.
 fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
     unanswered > GIVE_UP_PROBES && u64::from(conn.silence(now)) * 1000 > GIVE_UP
+}
+
+/// Returns whether a peer was silent, and asked, for so long that an engine gives it up which is not
+/// patient.
+pub(super) fn is_overdue(now: Time, conn: &Conn, flow: &Flow) -> bool {
+    let asked = flow.probe_timeout.count().max(flow.peer.unanswered()).max(flow.idle_probing.probes());
+    is_gone(now, conn, asked)
 }
 
 /// Returns the failure if the oldest operation is older than the send timeout.

@@ -61,6 +61,7 @@ pub(super) const CONFIG: Config = Config {
     operations: 1 << 14,
     machine: 0,
     unchecked_on_host: false,
+    patient: false,
     first_seq: Some(u32::MAX - 20),
 };
 

@@ -12,6 +12,7 @@ mod memory;
 mod moved;
 mod order;
 mod path;
+mod patience;
 mod rate;
 mod slots;
 mod unreachable;
