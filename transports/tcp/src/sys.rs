@@ -129,6 +129,19 @@ fn set_option(socket: impl AsFd, option: i32, value: i32) -> Result<()> {
     if result == 0 { Ok(()) } else { Err(last_error()) }
 }
 
+/// Has the kernel drop what arrives on a stream before it acknowledges it, or stop doing so.
+#[cfg(test)]
+pub(crate) fn drop_arrivals(socket: impl AsFd, drops: bool) -> Result<()> {
+    // A filter that keeps no byte of a segment: BPF_RET | BPF_K, 0.
+    let mut keep_nothing = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
+    let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
+    let option = if drops { libc::SO_ATTACH_FILTER } else { libc::SO_DETACH_FILTER };
+    let (fd, len) = (socket.as_fd().as_raw_fd(), size_of::<libc::sock_fprog>() as libc::socklen_t);
+    // SAFETY: the kernel reads `program` and its one instruction.
+    let result = unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, (&raw const program).cast(), len) };
+    if result == 0 { Ok(()) } else { Err(last_error()) }
+}
+
 /// Limits what the kernel queues of a stream that it could not send yet, bytes.
 pub(crate) fn limit_unsent(socket: impl AsFd, bytes: i32) -> Result<()> {
     set_option(socket, libc::TCP_NOTSENT_LOWAT, bytes)

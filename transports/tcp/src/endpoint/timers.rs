@@ -15,8 +15,6 @@ use std::time::Duration;
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
 /// How long a lane without connections is kept.
 const IDLE_LIMIT: Duration = Duration::from_secs(1);
-/// A peer whose kernel acknowledges nothing for so long is gone.
-const GONE_AFTER: Duration = Duration::from_secs(30);
 
 /// The connections and deadlines of open operations.
 fn deadlines(work: &Work) -> impl Iterator<Item = (Time, &'static Connection)> + '_ {
@@ -162,13 +160,14 @@ impl Lane {
 
     /// Asks a silent peer for a sign of life while operations are open.
     fn check_silence(&mut self, s: &mut Shared, now: Time) -> Option<Time> {
-        if self.has_silent_stream(GONE_AFTER) {
+        if s.gone_after.is_some_and(|limit| self.has_silent_stream(limit)) {
             self.end(s, Cause::Silent);
             return None;
         }
         if now >= self.heard + SILENCE && now >= self.pinged + SILENCE {
             let info = self.socket.as_ref().and_then(sys::info).unwrap_or_default();
-            if info.unacknowledged > 0 && info.last_acknowledged >= GONE_AFTER {
+            let is_late = |limit| info.unacknowledged > 0 && info.last_acknowledged >= limit;
+            if s.gone_after.is_some_and(is_late) {
                 self.end(s, Cause::Silent);
                 return None;
             }

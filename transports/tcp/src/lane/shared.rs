@@ -14,6 +14,7 @@ use cci_transport::{
 };
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Bytes of the buffer that streams are read into, or more: a whole message fits twice.
 pub(crate) const SCRATCH: usize = 64 << 10;
@@ -21,6 +22,9 @@ pub(crate) const SCRATCH: usize = 64 << 10;
 pub(crate) const OUT: usize = 64 << 10;
 /// Buffers that are kept for lanes with bytes to send.
 const KEPT: usize = 16;
+
+/// A peer whose kernel acknowledges nothing for so long is gone, unless the endpoint is patient.
+const GONE_AFTER: Duration = Duration::from_secs(30);
 
 /// Why a lane ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,9 @@ pub(crate) struct Shared {
     /// Random identity of the endpoint.
     pub(crate) identity: [u64; 2],
     pub(crate) max_send_size: u32,
+    /// A peer whose kernel acknowledges nothing for so long is gone; `None`: peers are waited for
+    /// until the stream ends.
+    pub(crate) gone_after: Option<Duration>,
     pub(crate) inbox: Inbox,
     pub(crate) registrations: RegistrationTable<()>,
     /// Registrations with rights for peers.
@@ -130,6 +137,7 @@ impl Shared {
             settings,
             identity: [first, second],
             max_send_size,
+            gone_after: (!core.is_patient()).then_some(GONE_AFTER),
             inbox: Inbox::new(core, max_send_size).by("mmap")?,
             registrations: RegistrationTable::new(key),
             exposed: 0,

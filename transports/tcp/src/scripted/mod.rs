@@ -5,6 +5,7 @@ mod calls;
 mod grants;
 mod hot;
 mod memory;
+mod patience;
 mod rma;
 mod sealed;
 mod sealed_streams;
