@@ -58,6 +58,7 @@ pub use job::{Job, Join};
 #[cfg(feature = "cci")]
 pub use open_failed::{OpenCode, OpenFailed};
 pub use place::Local;
+pub use pmi::server::{ManagerEvent, ProcessManager, Seat};
 pub use secret::Secret;
 pub use server::Server;
 pub use source::{DESCRIPTOR, LONGEST_VALUE, SOCKET};

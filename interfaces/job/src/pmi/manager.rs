@@ -18,7 +18,7 @@ use std::time::Instant;
 const LONGEST: usize = 65_536;
 
 /// The places of a length.
-const PLACES: usize = 6;
+pub(super) const PLACES: usize = 6;
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct Manager {
 }
 
 /// A command as bytes.
-fn emit(version: Version, name: &str, words: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn emit(version: Version, name: &str, words: &[(&str, &str)]) -> Vec<u8> {
     let separator = if version == Version::One { ' ' } else { ';' };
     let mut text =
         words.iter().fold(format!("cmd={name}"), |text, (key, value)| format!("{text}{separator}{key}={value}"));

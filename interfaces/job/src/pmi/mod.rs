@@ -1,6 +1,7 @@
 //! PMI-1 and PMI-2, the text protocols by which process managers such as hydra serve their ranks.
 
 mod manager;
+pub(crate) mod server;
 
 use crate::error::JobError;
 use crate::names;
