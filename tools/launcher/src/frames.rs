@@ -25,9 +25,11 @@ pub(crate) enum Kind {
     Taken,
     Pause,
     Resume,
+    Pmi,
+    PmiEnd,
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 14] = [
     Kind::Start,
     Kind::Store,
     Kind::StoreEnd,
@@ -40,6 +42,8 @@ const KINDS: [Kind; 12] = [
     Kind::Taken,
     Kind::Pause,
     Kind::Resume,
+    Kind::Pmi,
+    Kind::PmiEnd,
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -54,7 +54,7 @@ impl RemoteHost {
         let mut command = Command::new(first);
         command.args(words).arg(name).arg(own).args(["run", "--remote"]);
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        sys::prepare(&mut command, None, None);
+        sys::prepare(&mut command, Vec::new(), None);
         let failed = format!("cannot start '{first}' for {name}; install it, or name another one by --rsh");
         let mut child = command.spawn().map_err(while_doing(&failed))?;
         let pid = Pid::from_child(&child);
@@ -81,6 +81,11 @@ impl RemoteHost {
 
     pub(crate) fn send(&mut self, kind: Kind, rank: u32, bytes: &[u8]) {
         send(&mut self.to, kind, rank, bytes);
+    }
+
+    /// Sends answers of PMI to a rank; nothing closes its connection.
+    pub(crate) fn send_pmi(&mut self, rank: u32, bytes: &[u8]) {
+        self.send(if bytes.is_empty() { Kind::PmiEnd } else { Kind::Pmi }, rank, bytes);
     }
 
     /// Sends standard input for rank 0; nothing is its end.

@@ -5,6 +5,7 @@ mod state;
 
 use crate::host::RemoteHost;
 use crate::hosts::{self, Host};
+use crate::mpi::{self, MpiServer};
 use crate::output::{CHANNELS, Output};
 use crate::polling::Polling;
 use crate::remote::Plan;
@@ -28,6 +29,9 @@ const AFTER_THE_END: Duration = Duration::from_secs(1);
 /// How long a remote launcher may take to start its ranks.
 const START: Duration = Duration::from_secs(30);
 
+/// How variables begin that MPICH and Intel MPI read, and the libraries below them.
+const OF_MPI: [&str; 5] = ["FI_", "I_MPI_", "MPICH_", "MPIR_", "UCX_"];
+
 /// Runs a job until all of its processes have ended; the status that the job ends with.
 ///
 /// Takes SIGCHLD and the signals that end or stop a process over for the whole process, and becomes
@@ -40,6 +44,9 @@ pub fn run(options: &RunOptions) -> Result<u8, UserError> {
     let task = task(options)?;
     let (here, others) = split(options, task.size);
     let mut launcher = Launcher::new(options, task.size, &here, !others.is_empty())?;
+    launcher.mpi = options.mpi.as_ref().map(|mpi| MpiServer::new(mpi, &task, &others)).transpose()?;
+    let introduction = options.mpi.iter().flat_map(|mpi| mpi::introduction(mpi, !others.is_empty()));
+    introduction.for_each(|text| launcher.output.report(&text));
     if options.security == Security::Off {
         launcher.output.report(IN_CLEAR);
     }
@@ -49,6 +56,7 @@ pub fn run(options: &RunOptions) -> Result<u8, UserError> {
     launcher.leave_hosts()?;
     kill_orphans()?;
     launcher.report_others();
+    launcher.report_trace();
     launcher.write_the_rest()?;
     served.map(|()| launcher.status())
 }
@@ -78,18 +86,21 @@ fn task(options: &RunOptions) -> Result<Task, UserError> {
     Ok(Task {
         programs,
         directory: std::env::current_dir().ok(),
-        environment: environment(),
+        environment: environment(options.mpi.is_some()),
         bind: options.bind,
+        mpi: options.mpi.as_ref().map(|mpi| mpi.variables.clone()),
         size: size.ok_or_else(|| UserError::new("the programs have more than 4294967295 ranks; start fewer"))?,
     })
 }
 
-/// What ranks of other hosts have of this environment.
-fn environment() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+/// What ranks of other hosts have of this environment: with `--mpi` also what MPIs and their libraries
+/// read.
+fn environment(is_mpi: bool) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let is_taken = |name: &std::ffi::OsStr| {
         let text = name.to_string_lossy();
         let is_of_one = [cci_job::DESCRIPTOR, cci_job::SOCKET].contains(&&*text);
-        text.starts_with("CCI_") && !is_of_one || text == "PATH" || text == "LD_LIBRARY_PATH"
+        let is_of_mpi = is_mpi && OF_MPI.iter().any(|begin| text.starts_with(begin));
+        text.starts_with("CCI_") && !is_of_one || is_of_mpi || text == "PATH" || text == "LD_LIBRARY_PATH"
     };
     std::env::vars_os().filter(|(name, _)| is_taken(name)).collect()
 }
@@ -106,6 +117,7 @@ impl Launcher {
             server,
             site: Site::default(),
             hosts: Vec::new(),
+            mpi: None,
             output: Output::new(
                 options.label || has_others,
                 options.label,
@@ -147,7 +159,11 @@ impl Launcher {
         let processors = count_of_processors();
         for ((at, rank), end) in (0..).zip(ranks).zip(ends) {
             let local = Local { rank: at, size, processors };
-            self.server.adopt(end, *rank, local).map_err(while_doing("cannot serve a rank; raise ulimit -n"))?;
+            let failed = || while_doing("cannot serve a rank; raise ulimit -n");
+            self.server.adopt(end.store, *rank, local).map_err(failed())?;
+            if let Some((mpi, end)) = self.mpi.as_mut().zip(end.pmi) {
+                mpi.adopt(*rank, end).map_err(failed())?;
+            }
         }
         Ok(())
     }
@@ -161,6 +177,7 @@ impl Launcher {
                 self.output.report(&report);
             }
             self.take_end();
+            self.serve_mpi();
             let limit = timeout.into_iter().chain(self.until_deadline()).min();
             for name in self.polling().wait(limit)? {
                 self.handle(name)?;
@@ -215,6 +232,7 @@ impl Launcher {
             .into_iter()
             .chain(ending)
             .chain(self.output.deadline())
+            .chain(self.mpi.as_ref().filter(|_| self.ending.is_none()).and_then(MpiServer::deadline))
             .min()
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
@@ -227,9 +245,16 @@ impl Launcher {
         }
     }
 
+    /// Reports what the trace of an MPI lacks.
+    fn report_trace(&mut self) {
+        let missing = self.mpi.as_mut().and_then(|mpi| mpi.trace.as_mut()?.missing());
+        missing.iter().for_each(|text| self.output.report(text));
+    }
+
     fn keep_deadlines(&mut self) {
         let now = Instant::now();
         self.output.keep_deadlines(now);
+        self.mpi.iter_mut().filter(|_| self.ending.is_none()).for_each(|mpi| mpi.keep_deadlines(now));
         if now >= self.begin + START {
             for at in 0..self.hosts.len() {
                 if self.hosts[at].starts() {

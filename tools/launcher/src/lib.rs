@@ -14,6 +14,7 @@ mod host;
 mod hosts;
 mod labels;
 mod launcher;
+mod mpi;
 mod output;
 mod polling;
 mod remote;
@@ -24,6 +25,7 @@ mod sys;
 
 pub use hosts::{Host, parse_hostfile, parse_hosts};
 pub use launcher::run;
+pub use mpi::Mpi;
 pub use remote::remote;
 pub use security::Security;
 pub use site::Bind;
@@ -58,6 +60,8 @@ pub struct RunOptions {
     pub security: Security,
     /// Whether each line of output begins with its rank.
     pub label: bool,
+    /// Whether the ranks are those of an MPI, which this launcher serves PMI to, and how.
+    pub mpi: Option<Mpi>,
     /// The program.
     pub program: OsString,
     /// Its arguments.

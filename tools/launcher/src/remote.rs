@@ -34,6 +34,8 @@ enum Name {
     RankInput(usize),
     Store(u32),
     StoreRoom(u32),
+    Pmi(u32),
+    PmiRoom(u32),
 }
 
 struct Remote {
@@ -43,6 +45,8 @@ struct Remote {
     site: Site,
     /// Connections of ranks to the store.
     stores: BTreeMap<u32, Feed<UnixStream>>,
+    /// Connections of ranks of an MPI to its process manager.
+    pmis: BTreeMap<u32, Feed<UnixStream>>,
     is_input_open: bool,
     /// How many bytes of rank 0's input it has not taken, or are not yet reported.
     input: usize,
@@ -68,6 +72,7 @@ pub fn remote() -> Result<(), UserError> {
         output: Feed::shared(stdout()),
         site: Site::default(),
         stores: BTreeMap::new(),
+        pmis: BTreeMap::new(),
         is_input_open: true,
         input: 0,
         ended: VecDeque::new(),
@@ -107,6 +112,11 @@ impl Remote {
             polling.read(store.open().filter(|_| has_room), Name::Store(*rank));
             polling.write(store.waits(), Name::StoreRoom(*rank));
         }
+        for (rank, pmi) in &self.pmis {
+            // Who does not take its answers asks nothing more.
+            polling.read(pmi.open().filter(|_| has_room && pmi.has_room()), Name::Pmi(*rank));
+            polling.write(pmi.waits(), Name::PmiRoom(*rank));
+        }
         polling
     }
 
@@ -123,6 +133,8 @@ impl Remote {
             }
             Name::Store(rank) => self.take_store(rank),
             Name::StoreRoom(rank) => self.stores.get_mut(&rank).into_iter().for_each(Feed::flush),
+            Name::Pmi(rank) => self.take_pmi(rank),
+            Name::PmiRoom(rank) => self.pmis.get_mut(&rank).into_iter().for_each(Feed::flush),
         }
         Ok(())
     }
@@ -141,6 +153,7 @@ impl Remote {
         while self.output.has_room() {
             let Some((rank, end)) = self.ended.pop_front() else { return };
             self.take_last_output(rank);
+            self.take_last_of_pmi(rank);
             send(&mut self.output, Kind::Ended, rank, &end.emit());
         }
     }
@@ -167,6 +180,8 @@ impl Remote {
             Kind::Start if self.site.processes.is_empty() => return self.start(frame.bytes),
             Kind::Store => self.stores.get_mut(&frame.rank).into_iter().for_each(|store| store.push(frame.bytes)),
             Kind::StoreEnd => self.stores.get_mut(&frame.rank).into_iter().for_each(Feed::end),
+            Kind::Pmi => self.pmis.get_mut(&frame.rank).into_iter().for_each(|pmi| pmi.push(frame.bytes)),
+            Kind::PmiEnd => self.pmis.get_mut(&frame.rank).into_iter().for_each(Feed::end),
             Kind::Signal => self.signal(frame.bytes),
             Kind::Input => self.feed(frame.bytes),
             Kind::Output => self.close(Channel::Output),
@@ -198,8 +213,11 @@ impl Remote {
         let (site, ends) = Site::start(&plan.task, &plan.ranks, streams)?;
         self.site = site;
         for (rank, end) in plan.ranks.iter().zip(ends) {
-            end.set_nonblocking(true).map_err(while_doing("cannot connect a rank"))?;
-            self.stores.insert(*rank, Feed::new(end));
+            for (ends, end) in [(&mut self.stores, Some(end.store)), (&mut self.pmis, end.pmi)] {
+                let Some(end) = end else { continue };
+                end.set_nonblocking(true).map_err(while_doing("cannot connect a rank"))?;
+                ends.insert(*rank, Feed::new(end));
+            }
         }
         send(&mut self.output, Kind::Ready, 0, &count_of_processors().to_le_bytes());
         // What could not be started gives no signal.
@@ -267,5 +285,23 @@ impl Remote {
         } else {
             send(&mut self.output, Kind::Store, rank, &bytes);
         }
+    }
+
+    fn take_pmi(&mut self, rank: u32) {
+        let Some(bytes) = self.pmis.get(&rank).and_then(Feed::open).and_then(read) else { return };
+        if bytes.is_empty() {
+            self.pmis.remove(&rank);
+            send(&mut self.output, Kind::PmiEnd, rank, &[]);
+        } else {
+            send(&mut self.output, Kind::Pmi, rank, &bytes);
+        }
+    }
+
+    /// Takes what a rank asked before it ended; what it has left behind may keep its connection.
+    fn take_last_of_pmi(&mut self, rank: u32) {
+        for _ in 0..LAST_READS {
+            self.take_pmi(rank);
+        }
+        self.pmis.remove(&rank);
     }
 }

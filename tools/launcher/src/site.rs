@@ -28,6 +28,9 @@ const ORPHANS: Duration = Duration::from_secs(2);
 /// The variable with the number of a rank's program among those of the job.
 const PROGRAM: &str = "CCI_APPNUM";
 
+/// Variables of other launchers, in whose ranks this one may run: an MPI would take them for its own.
+const OF_OTHERS: [&str; 5] = ["PMI_PORT", "PMI_JOBID", "PMI_SPAWNED", "PMIX_NAMESPACE", "PMIX_RANK"];
+
 /// Which processors a rank may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::exhaustive_enums, reason = "the command line has no other")]
@@ -54,6 +57,15 @@ pub(crate) struct Task {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) bind: Bind,
     pub(crate) size: u32,
+    /// Of ranks of an MPI: what each has in its environment, here as well.
+    pub(crate) mpi: Option<Vec<(OsString, OsString)>>,
+}
+
+/// The launcher's ends of what a rank is connected to.
+pub(crate) struct Ends {
+    pub(crate) store: UnixStream,
+    /// The process manager of its MPI.
+    pub(crate) pmi: Option<UnixStream>,
 }
 
 /// What becomes of a rank's standard descriptors.
@@ -118,9 +130,8 @@ pub(crate) fn count_of_processors() -> u32 {
 
 impl Site {
     /// Starts these ranks: the first one of each program alone, because what it cannot run none
-    /// can, and the others at once. Returns the launcher's ends of their connections to the store.
-    /// `reap` reports a rank that cannot be started, and those after it that are not started.
-    pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<UnixStream>), UserError> {
+    /// can, and the others at once. Returns the launcher's ends of their connections. `reap` reports a rank that cannot be started, and those after it that are not started.
+    pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<Ends>), UserError> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;
         let processors = processors();
@@ -129,13 +140,18 @@ impl Site {
         site.failures = Some((read, task.clone()));
         let mut started = BTreeSet::new();
         for (at, rank) in ranks.iter().enumerate() {
-            let (ours, theirs) =
-                descriptors::stream_pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
+            let pair = || descriptors::stream_pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"));
+            let (ours, theirs) = pair()?;
+            let (pmi, theirs_of_pmi) = task.mpi.as_ref().map(|_| pair()).transpose()?.unzip();
             let mut command = task.command(*rank, at, ranks.len());
+            if let Some(theirs) = &theirs_of_pmi {
+                task.join_mpi(&mut command, (*rank, at, ranks.len()), theirs.as_raw_fd());
+            }
             let socket = rustix::fs::fstat(&theirs).map_err(while_doing("cannot connect a rank"))?.st_ino;
             command.env(DESCRIPTOR, theirs.as_raw_fd().to_string()).env(SOCKET, socket.to_string());
             let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
-            sys::prepare(&mut command, Some(theirs.as_raw_fd()), own.map(|own| one(*own)));
+            let inherited = [Some(&theirs), theirs_of_pmi.as_ref()].into_iter().flatten().map(AsRawFd::as_raw_fd);
+            sys::prepare(&mut command, inherited.collect(), own.map(|own| one(*own)));
             let is_first = started.insert(task.program(*rank).0);
             match spawn(&mut command, *rank, streams, Some(write.as_fd()).filter(|_| !is_first)) {
                 Ok(process) => site.processes.push(process),
@@ -145,7 +161,7 @@ impl Site {
                     break;
                 }
             }
-            ends.push(ours);
+            ends.push(Ends { store: ours, pmi });
         }
         Ok((site, ends))
     }
@@ -256,8 +272,21 @@ impl Task {
         command
     }
 
+    /// Gives a rank what its MPI looks for: its number, that among so many of its host, and the
+    /// descriptor of its process manager.
+    fn join_mpi(&self, command: &mut Command, (rank, at, count): (u32, usize, usize), descriptor: i32) {
+        for name in OF_OTHERS {
+            command.env_remove(name);
+        }
+        command.envs(self.mpi.iter().flatten().map(|(name, value)| (name, value)));
+        command.env("PMI_FD", descriptor.to_string()).env("PMI_ID", rank.to_string());
+        command.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", self.size.to_string());
+        // As hydra names them.
+        command.env("MPI_LOCALRANKID", at.to_string()).env("MPI_LOCALNRANKS", count.to_string());
+    }
+
     /// What a rank runs, and the number of that program.
-    fn program(&self, rank: u32) -> (usize, &Program) {
+    pub(crate) fn program(&self, rank: u32) -> (usize, &Program) {
         let mut end = 0_u32;
         let ends = self.programs.iter().map(|program| {
             end = end.saturating_add(program.ranks);
@@ -335,8 +364,14 @@ mod tests {
     #[test]
     fn each_rank_that_cannot_be_started_tells_why_whenever_it_is_reaped() {
         let program = Program { ranks: 3, program: "/nowhere/program".into(), arguments: Vec::new() };
-        let task =
-            Task { programs: vec![program], directory: None, environment: Vec::new(), bind: Bind::None, size: 3 };
+        let task = Task {
+            programs: vec![program],
+            directory: None,
+            environment: Vec::new(),
+            bind: Bind::None,
+            size: 3,
+            mpi: None,
+        };
         let (read, write) = pipe(PipeFlags::NONBLOCK).expect("a pipe");
         let mut site = Site { failures: Some((read, task)), ..Site::default() };
         let mut children = Vec::new();

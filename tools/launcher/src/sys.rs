@@ -12,8 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Has what this command starts be killed when the launcher ends, however that comes; lets it
-/// inherit a descriptor; and binds it to processors.
-pub(crate) fn prepare(command: &mut Command, inherited: Option<RawFd>, processors: Option<CpuSet>) {
+/// inherit descriptors; and binds it to processors.
+pub(crate) fn prepare(command: &mut Command, inherited: Vec<RawFd>, processors: Option<CpuSet>) {
     let parent = getpid();
     let prepared = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -21,9 +21,9 @@ pub(crate) fn prepare(command: &mut Command, inherited: Option<RawFd>, processor
         if getppid() != Some(parent) {
             return Err(std::io::ErrorKind::NotFound.into());
         }
-        if let Some(inherited) = inherited {
+        for inherited in &inherited {
             // SAFETY: the caller keeps it open until the command has been started.
-            let inherited = unsafe { BorrowedFd::borrow_raw(inherited) };
+            let inherited = unsafe { BorrowedFd::borrow_raw(*inherited) };
             rustix::io::fcntl_setfd(inherited, rustix::io::FdFlags::empty())?;
         }
         processors.map_or(Ok(()), |processors| sched_setaffinity(None, &processors).map_err(Into::into))

@@ -5,6 +5,7 @@ use crate::end::End;
 use crate::feed::Feed;
 use crate::frames::{Frame, Kind};
 use crate::host::RemoteHost;
+use crate::mpi::{MpiServer, Trace};
 use crate::output::{CHANNELS, Channel};
 use crate::polling::{Polling, read};
 use crate::site::channels;
@@ -25,6 +26,9 @@ pub(super) enum Name {
     HostRoom(usize),
     Bridge(usize, u32),
     BridgeRoom(usize, u32),
+    Pmi(u32),
+    PmiRoom(u32),
+    Trace,
 }
 
 impl Launcher {
@@ -36,6 +40,11 @@ impl Launcher {
         for (at, process) in self.site.processes.iter().enumerate() {
             polling.write(process.input.as_ref().and_then(Feed::waits), Name::RankInput(at));
         }
+        for (rank, connection, is_read) in self.mpi.iter().flat_map(MpiServer::connections) {
+            polling.read(connection.open().filter(|_| is_read), Name::Pmi(rank));
+            polling.write(connection.waits(), Name::PmiRoom(rank));
+        }
+        polling.write(self.mpi.as_ref().and_then(|mpi| mpi.trace.as_ref()?.waits()), Name::Trace);
         for (at, host) in self.hosts.iter().enumerate() {
             // Also while output waits: the store of a job goes this way, and the ends of ranks.
             polling.read(host.from(), Name::Host(at));
@@ -84,6 +93,11 @@ impl Launcher {
             Name::Bridge(at, rank) => self.take_store(at, rank),
             Name::BridgeRoom(at, rank) => {
                 self.hosts[at].bridges.get_mut(&rank).into_iter().for_each(Feed::flush);
+            }
+            Name::Pmi(rank) => self.mpi.iter_mut().for_each(|mpi| mpi.take(rank)),
+            Name::PmiRoom(rank) => self.mpi.iter_mut().for_each(|mpi| mpi.flush(rank)),
+            Name::Trace => {
+                self.mpi.iter_mut().filter_map(|mpi| mpi.trace.as_mut()).for_each(Trace::flush);
             }
         }
         Ok(())
@@ -185,6 +199,13 @@ impl Launcher {
             }
             Kind::Store => host.bridges.get_mut(&rank).into_iter().for_each(|bridge| bridge.push(frame.bytes)),
             Kind::StoreEnd => drop(host.bridges.remove(&rank)),
+            Kind::Pmi | Kind::PmiEnd => {
+                let mpi = self.mpi.as_mut().filter(|_| host.has(rank));
+                mpi.into_iter().for_each(|mpi| match frame.kind {
+                    Kind::Pmi => mpi.handle_bytes(rank, frame.bytes),
+                    _ => mpi.handle_left(rank),
+                });
+            }
             Kind::Output => self.output.take(rank, Channel::Output, frame.bytes),
             Kind::Errors => self.output.take(rank, Channel::Errors, frame.bytes),
             // What rank 0 does not read is left to who reads standard input next.

@@ -2,10 +2,11 @@
 
 use crate::end::End;
 use crate::host::RemoteHost;
+use crate::mpi::MpiServer;
 use crate::output::{Channel, Output};
 use crate::signals::Signals;
 use crate::site::Site;
-use cci_job::Server;
+use cci_job::{ManagerEvent, Server};
 use cci_report::UserError;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,8 @@ pub(super) struct Launcher {
     pub(super) server: Server,
     pub(super) site: Site,
     pub(super) hosts: Vec<RemoteHost>,
+    /// What the ranks of an MPI find, where they are such.
+    pub(super) mpi: Option<MpiServer>,
     pub(super) output: Output,
     /// Whether standard input is copied to rank 0.
     pub(super) copies_input: bool,
@@ -122,9 +125,49 @@ impl Launcher {
         }
     }
 
+    /// Serves the ranks of an MPI, one of which may end the job.
+    pub(super) fn serve_mpi(&mut self) {
+        let Some(mpi) = &mut self.mpi else { return };
+        for event in mpi.advance(&mut self.hosts) {
+            match event {
+                ManagerEvent::Report(text) => self.output.report(&text),
+                ManagerEvent::Aborted { rank, status, why } => self.abort(rank, status, &why),
+                // The server of MPI has sent the others.
+                ManagerEvent::Answer { .. } | ManagerEvent::Closed { .. } | ManagerEvent::Line(_) => (),
+            }
+        }
+    }
+
+    /// A rank has aborted the job, unless that ends already.
+    fn abort(&mut self, rank: u32, status: u8, why: &str) {
+        if self.ending.is_some() {
+            return;
+        }
+        // MPICH gives the word for the reason.
+        let why = if why.is_empty() || why == "abort" { String::new() } else { format!(": {why}") };
+        let place = self.place(rank);
+        self.output.report(&format!("rank {rank}{place} has aborted the job{why}; the job ends with status {status}"));
+        self.end(status, AFTER_A_FAILURE);
+        self.ask_to_end();
+    }
+
+    /// Where a rank is, if not here.
+    fn place(&self, rank: u32) -> String {
+        self.places.get(&rank).map(|place| format!(" on {place}")).unwrap_or_default()
+    }
+
     /// A rank has ended; unless it ended well, so does the job. The first failure is reported, and
     /// others are counted.
     pub(super) fn ended(&mut self, rank: u32, end: &End) {
+        // It may have aborted the job before.
+        self.mpi.iter_mut().for_each(|mpi| mpi.take_last(rank));
+        self.serve_mpi();
+        self.count_end(rank, end);
+        // A job that ends has its ranks end, and needs no word of theirs about their barriers.
+        self.mpi.iter_mut().filter(|_| self.ending.is_none()).for_each(|mpi| mpi.handle_gone(rank));
+    }
+
+    fn count_end(&mut self, rank: u32, end: &End) {
         // One that fails after another has ended the job well fails all the same.
         let is_well = self.ending.as_ref().is_none_or(|ending| !ending.is_asked);
         if !is_well {
@@ -135,7 +178,7 @@ impl Launcher {
         }
         self.has_failed = true;
         self.ending = None;
-        let place = self.places.get(&rank).map(|place| format!(" on {place}")).unwrap_or_default();
+        let place = self.place(rank);
         let why = UserError::new(format!("rank {rank}{place} {end}; the job ends with status {}", end.status()));
         self.output.report(&why.0);
         self.end(end.status(), AFTER_A_FAILURE);
