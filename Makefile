@@ -19,6 +19,7 @@
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
 #                            another each time; the Split-C programs on up to 8 ranks; and a
 #                            million puts of Portals that nobody wants
+# make mpi                   start programs of MPICH by cci run, 64 ranks of them
 # make jobs                  interrupt 100 parallel jobs, and start 32 ranks beside hydra, where
 #                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
@@ -124,6 +125,9 @@ soak: prepare
 	CCI_UNMATCHED=1000000 cargo test --locked --release -p cci-portals --test flood
 
 # The time of 32 ranks counts from their start until each has the values of all.
+mpi: prepare
+	cargo test --locked -p cci-cli --test run_mpi -- --include-ignored
+
 jobs: prepare
 	cargo build --locked --release -p cci-cli
 	CCI_INTERRUPTS=100 cargo test --locked --release -p cci-cli --test run

@@ -21,6 +21,7 @@ static KNOWN: &[&str] = &[
     "CCI_JOB_SOCKET",
     "CCI_LISTEN",
     "CCI_LOG",
+    "CCI_MPI_TRACE",
     "CCI_MX_DEVICE",
     "CCI_PMI",
     "CCI_PORTALS_DEVICE",

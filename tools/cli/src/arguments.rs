@@ -147,6 +147,9 @@ pub(crate) enum Command {
     /// status other than 0 ends the job with that status.
     #[command(after_help = examples::RUN)]
     Run(crate::run::RunArguments),
+    /// Print the variables by which an MPI sends over CCI, for mpiexec, srun and batch scripts
+    #[command(name = "mpi-env", after_help = examples::MPI_ENV)]
+    MpiEnv(crate::mpi::MpiEnvArguments),
     /// Join the job that this process belongs to, exchange, and show what a program would find out
     #[command(after_help = examples::JOB)]
     Job(crate::job::JobArguments),

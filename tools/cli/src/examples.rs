@@ -48,7 +48,13 @@ pub(crate) const RUN: &str = "\
 Examples:
   cci run -n 4 ./program
   cci run -n 8 --hosts one:4,two:4 --label ./program argument
-  cci run -n 1 ./server : -n 4 ./client argument";
+  cci run -n 1 ./server : -n 4 ./client argument
+  cci run --mpi=own -n 4 python program.py";
+
+pub(crate) const MPI_ENV: &str = "\
+Examples:
+  cci mpi-env ./program
+  cci mpi-env --mpi openmpi";
 
 pub(crate) const JOB: &str = "\
 Examples:
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn each_example_is_a_command_line() {
-        let all = [OF_ALL, INFO, EXPLAIN, DOCTOR, PERF, BENCH, MODEL, RUN, JOB, KEY, TOP, COMPLETION];
+        let all = [OF_ALL, INFO, EXPLAIN, DOCTOR, PERF, BENCH, MODEL, RUN, MPI_ENV, JOB, KEY, TOP, COMPLETION];
         for examples in all {
             let commands = commands(examples);
             assert_eq!(commands.len(), examples.lines().count() - 1, "{examples}");

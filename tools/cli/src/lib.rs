@@ -15,6 +15,7 @@ mod info;
 mod job;
 mod key;
 mod model;
+mod mpi;
 mod perf;
 mod programs;
 mod report;
@@ -56,6 +57,7 @@ pub fn run() -> ExitCode {
             Ok(status) => return ExitCode::from(status),
             Err(why) => Err(why),
         },
+        Command::MpiEnv(arguments) => mpi::mpi_env(arguments),
         Command::Job(arguments) => job::job(arguments),
         Command::Key(arguments) => key::key(arguments),
         Command::Model(arguments) => model::model(arguments),

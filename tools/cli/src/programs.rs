@@ -71,7 +71,8 @@ fn takes_next(run: &clap::Command, option: &str) -> bool {
         }
         None => option.chars().eq(known.get_short()),
     };
-    run.get_arguments().find(|known| has_name(known)).is_some_and(|known| known.get_action().takes_values())
+    let takes = |known: &clap::Arg| known.get_action().takes_values() && !known.is_require_equals_set();
+    run.get_arguments().find(|known| has_name(known)).is_some_and(takes)
 }
 
 /// Understands the command lines of the programs behind the first one.
@@ -111,6 +112,7 @@ mod tests {
         assert_eq!(of("cci run -n 2 ./server -v : -n 3 ./client : --ranks=1 ./last x"), expected);
         assert_eq!(of("cci run --label -H a:2,b -n2 ./server -v : -np 3 ./client : -n1 ./last x"), expected);
         assert_eq!(of("cci run -n 1 a b:c :d"), [(1, "a b:c :d".to_owned())]);
+        assert_eq!(of("cci run --mpi=own -n 1 /a : -n2 /b"), [(1, "/a".to_owned()), (2, "/b".to_owned())]);
         assert_eq!(of("cci run -n 1 -- expr a : b"), [(1, "expr a : b".to_owned())]);
         let last = (1, "expr a : b".to_owned());
         assert_eq!(of("cci run -n 2 a : -n 1 -- expr a : b"), [(2, "a".to_owned()), last]);

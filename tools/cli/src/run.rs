@@ -1,6 +1,7 @@
 //! `cci run`: starts a parallel job.
 
 use crate::choice::choice;
+use crate::mpi::{self, Network};
 use cci_launcher::{Bind, Host, Program, RunOptions, Security, parse_hostfile, parse_hosts};
 use cci_report::UserError;
 use clap::{Args, Parser};
@@ -31,6 +32,12 @@ pub(crate) struct RunArguments {
     /// Begin each line of output with its rank
     #[arg(long)]
     label: bool,
+    /// Serve PMI to the ranks of an MPI, such as MPICH; its messages go over this network
+    #[arg(long, value_name = "NETWORK", num_args = 0..=1, require_equals = true, default_missing_value = "cci", value_parser = choice::<Network>())]
+    mpi: Option<Network>,
+    /// Show the variables that --mpi sets
+    #[arg(short, long, requires = "mpi")]
+    verbose: bool,
     /// Serve the launcher of another host by standard input
     #[arg(long, hide = true)]
     remote: bool,
@@ -84,6 +91,7 @@ impl RunArguments {
             bind: self.bind,
             security: self.security,
             label: self.label,
+            mpi: self.mpi.map(|network| mpi::options(network, self.verbose, program)).transpose()?,
             program: program.clone(),
             arguments: arguments.to_vec(),
             more: self.more.iter().filter_map(program_of).collect(),
