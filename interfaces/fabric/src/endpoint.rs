@@ -267,7 +267,9 @@ impl Endpoint {
         if pending.transmit.is_none() && pending.receive.is_none() {
             return Err(Code::NoQueue);
         }
-        let endpoint = cci::Endpoint::open(self.domain.device(), &Options::new().disconnect_events(true));
+        // Ranks compute without a call, and whole jobs are stopped.
+        let options = Options::new().disconnect_events(true).present(true).patient(true);
+        let endpoint = cci::Endpoint::open(self.domain.device(), &options);
         let endpoint = endpoint.map_err(|why| Code::of_open(&why))?;
         let mut identity = [0; 8];
         // So few bytes come whole.

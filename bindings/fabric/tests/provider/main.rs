@@ -1,8 +1,9 @@
-//! The library as libfabric loads it: symbols, the record of the provider, and `fi_getinfo`.
+//! The library as libfabric loads it: symbols, the record of the provider, `fi_getinfo`, and the objects.
 
 #![allow(missing_docs, reason = "tests")]
 
 mod getinfo;
 mod library;
 mod memory;
+mod objects;
 mod symbols;
