@@ -50,6 +50,8 @@ pub mod packet_kind {
     pub const SEGMENT: u32 = 4;
     /// It is not in use any more.
     pub const SEGMENT_GONE: u32 = 5;
+    /// A further chunk of published registrations.
+    pub const REGISTRY: u32 = 6;
 }
 
 /// Kinds of frames.

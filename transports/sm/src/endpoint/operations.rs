@@ -5,6 +5,7 @@ use crate::format::layout::{ENTRIES, NOTHING, kind, unpair};
 use crate::lane::state::PayloadToken;
 use crate::lane::table::{PendingConnect, PendingRequest, RETRIES};
 use crate::lane::{Lane, Phase};
+use crate::memory::registry::News;
 use crate::shortcut::Sm;
 use crate::slow_path::SlowPath;
 use cci_mem::memory::Memory;
@@ -84,9 +85,9 @@ impl SlowPath {
         rights: Rights,
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError> {
-        let (handle, new) = self.state.registry.register(memory, rights, only)?;
-        if let Some(number) = new {
-            self.announce(number);
+        let (handle, news) = self.state.registry.register(memory, rights, only)?;
+        if news != News::default() {
+            self.announce(news.segment);
         }
         Ok(handle)
     }
@@ -118,14 +119,16 @@ impl SlowPath {
     /// Has peers give back the segments that have lingered for long enough, or are too many.
     pub(crate) fn expire_segments(&mut self, now: u64) {
         while let Some(number) = self.state.registry.expire(now) {
-            self.announce(number);
+            self.announce(Some(number));
         }
     }
 
-    /// Tells all peers what has become of a segment.
-    fn announce(&mut self, number: u64) {
+    /// Tells all peers what has become of a segment, and of the chunks of registrations.
+    fn announce(&mut self, segment: Option<u64>) {
         for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
-            lane.announced.on_change(number);
+            if let Some(number) = segment {
+                lane.announced.on_change(number);
+            }
             lane.announce(&mut self.state);
             lane.start_timing(&mut self.state);
         }

@@ -6,7 +6,7 @@ use cci_proto::MAX_REQUEST;
 /// Largest message unless the key `mss` says otherwise, bytes.
 pub const MAX_SEND_SIZE: u32 = 8192;
 /// Layout version that both sides must speak.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 /// Entries of a ring.
 pub(crate) const ENTRIES: usize = 256;
 /// log2 of that.

@@ -31,6 +31,7 @@ pub(crate) enum Kind {
     Refuse = 3,
     Segment = 4,
     SegmentGone = 5,
+    Registry = 6,
 }
 
 /// One packet.
@@ -43,12 +44,13 @@ pub(crate) struct Packet {
     ring_shift: u32,
     slot_count: u32,
     slot_stride: u32,
-    /// Bytes of the memory whose descriptor comes first: HELLO: the lane, SEGMENT: the segment.
+    /// Bytes of the memory whose descriptor comes first: HELLO: the lane, SEGMENT: the segment,
+    /// REGISTRY: the chunk.
     pub(crate) memory_len: u64,
     pub(crate) registry_len: u64,
     pub(crate) endpoint: [u64; 2],
     tag: [u64; 2],
-    /// SEGMENT, SEGMENT_GONE: of the segment. HELLO, WELCOME: of the lane, in the ready bitmap of
+    /// SEGMENT, SEGMENT_GONE: of the segment. REGISTRY: of the chunk, from 1 on. HELLO, WELCOME: of the lane, in the ready bitmap of
     /// the side that sends.
     pub(crate) number: u64,
     pub(crate) text: String,
@@ -175,6 +177,7 @@ impl Packet {
             3 => Kind::Refuse,
             4 => Kind::Segment,
             5 => Kind::SegmentGone,
+            6 => Kind::Registry,
             _ => return None,
         };
         let text = &bytes[96..96 + TEXT];

@@ -81,7 +81,7 @@ impl EndpointState {
 
     /// The descriptors that every peer gets: registry and ready bitmap.
     pub(crate) fn files(&self) -> rustix::io::Result<[BorrowedFd<'_>; 2]> {
-        Ok([self.registry.segment().file_of()?, self.ready_page.file_of()?])
+        Ok([self.registry.chunks().first().file_of()?, self.ready_page.file_of()?])
     }
 
     /// Whether a peer has set a hint since the last one was taken.

@@ -1,5 +1,5 @@
-//! Which segments of library memory a peer was sent, and which it is still to be sent or told to be
-//! gone.
+//! Which segments of library memory and which chunks of registrations a peer was sent, and which it
+//! is still to be sent or told to be gone.
 
 use crate::format::packet::Kind;
 use crate::memory::registry::Registry;
@@ -11,6 +11,8 @@ const NUMBERS: usize = 64;
 /// What one peer knows of this endpoint's segments.
 #[derive(Default)]
 pub(crate) struct Announced {
+    /// Chunks of registrations beside the first that it was sent.
+    chunks: u32,
     /// Those that it was sent and was not told to be gone.
     sent: BTreeSet<u64>,
     /// Those that may have changed since, each once.
@@ -60,6 +62,9 @@ impl Announced {
 
     /// The next packet that the peer needs. It stays the next until [`Announced::on_sent`].
     pub(crate) fn next(&mut self, registry: &Registry) -> Option<(Kind, u64)> {
+        if self.chunks < registry.chunks().further_count() {
+            return Some((Kind::Registry, u64::from(self.next_chunk())));
+        }
         loop {
             while let Some(number) = self.changed.front().copied() {
                 let was_sent = self.sent.contains(&number);
@@ -82,7 +87,16 @@ impl Announced {
         }
     }
 
+    /// The number of the next chunk of registrations beside the first.
+    pub(crate) fn next_chunk(&self) -> u32 {
+        self.chunks + 1
+    }
+
     pub(crate) fn on_sent(&mut self, kind: Kind, number: u64) {
+        if kind == Kind::Registry {
+            self.chunks += 1;
+            return;
+        }
         self.changed.pop_front();
         if kind == Kind::Segment {
             self.sent.insert(number);

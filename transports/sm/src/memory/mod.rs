@@ -2,6 +2,7 @@
 //! known here.
 
 pub(crate) mod announced;
+pub(crate) mod chunks;
 pub(crate) mod imports;
 pub(crate) mod lingering;
 pub(crate) mod of_peer;

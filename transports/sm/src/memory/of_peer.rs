@@ -1,9 +1,11 @@
 //! The memory of one peer: its registrations, and the segments of its library memory that are
 //! mapped here.
 
+use crate::memory::chunks::further_len;
 use crate::memory::registry::PeerRegistry;
 use crate::memory::segment::PeerSegment;
 use cci_mem::segment::Segment;
+use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 
 /// Segments of library memory that one peer may have this side map.
@@ -15,7 +17,7 @@ pub(crate) struct PeerMemory {
     registry: Option<PeerRegistry>,
     /// By their numbers at the peer.
     segments: BTreeMap<u64, PeerSegment>,
-    /// Bytes of `segments`.
+    /// Bytes of `segments`, and of the registrations beyond their first chunk.
     mapped: u64,
 }
 
@@ -51,6 +53,20 @@ impl PeerMemory {
     /// Whether a further segment of `len` bytes is mapped, of at most `limit` bytes together.
     pub(crate) fn has_room_for(&self, len: u64, limit: u64) -> bool {
         self.segments.len() < MAX_SEGMENTS && self.mapped.saturating_add(len) <= limit
+    }
+
+    /// Enters a further chunk of the peer's registrations, of this number and length, as far as it
+    /// can be mapped, of at most `limit` bytes together. False: there is no such chunk, or it is
+    /// not the next one.
+    pub(crate) fn add_chunk(&mut self, fd: Option<OwnedFd>, (number, bytes): (u64, u64), limit: u64) -> bool {
+        let has_room = self.has_room_for(bytes, limit);
+        let Some(chunks) = self.registry.as_mut().map(PeerRegistry::chunks) else { return false };
+        let next = chunks.next_number();
+        let Some(len) = further_len(next).filter(|len| u64::from(next) == number && *len as u64 == bytes) else {
+            return false;
+        };
+        self.mapped += chunks.add(fd.filter(|_| has_room), len) as u64;
+        true
     }
 
     /// Enters a segment that the peer has sent.

@@ -5,6 +5,7 @@
 //! published.
 
 use crate::format::layout::pair;
+use crate::memory::chunks::{Chunks, PeerChunks};
 use crate::memory::lingering::Lingering;
 use cci_mem::arena;
 use cci_mem::hazard;
@@ -18,14 +19,6 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::sync::Arc;
 
-/// Registrations that an endpoint can have at a time.
-const CAPACITY: usize = 1 << 16;
-/// Words of the header line and of an entry.
-const LINE_WORDS: usize = 8;
-/// Bytes of the published segment; the pages that hold no registration take no memory.
-pub(crate) const REGISTRY_LEN: usize = (CAPACITY + 1) * LINE_WORDS * 8;
-/// Entries whose memory is reserved at a time.
-const BATCH: usize = 512;
 /// Words of an entry.
 mod word {
     pub(super) const GENERATION: usize = 0;
@@ -74,12 +67,20 @@ struct Own {
     importers: Vec<u32>,
 }
 
+/// What peers are to be sent for a registration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// The segment of its library memory, unless they have it.
+    pub(crate) segment: Option<u64>,
+    /// A further chunk of published registrations.
+    pub(crate) has_chunk: bool,
+}
+
 /// This endpoint's registrations.
 pub(crate) struct Registry {
-    published: Segment,
+    published: Chunks,
     key: [u64; 2],
     table: RegistrationTable<Own>,
-    reserved: usize,
     /// Library allocations by number, with how many registrations lie in each.
     shares: BTreeMap<u64, (usize, Shared)>,
     /// Those without a registration that peers still map.
@@ -89,56 +90,29 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new(key: [u64; 2]) -> Result<Self, OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint's registrations", source);
-        let published = Segment::create_published("cci-registry", REGISTRY_LEN).map_err(system)?;
-        published.reserve(0, LINE_WORDS * 8).map_err(system)?;
-        let header = published.words64(0, LINE_WORDS);
-        header[0].store(key[0], Ordering::Relaxed);
-        header[1].store(key[1], Ordering::Relaxed);
         Ok(Self {
-            published,
+            published: Chunks::new(key).map_err(system)?,
             key,
             table: RegistrationTable::new(key[0]),
-            reserved: 0,
             shares: BTreeMap::new(),
             lingering: Lingering::default(),
         })
     }
 
-    /// The published segment.
-    pub(crate) fn segment(&self) -> &Segment {
+    /// The memory in which they are published.
+    pub(crate) fn chunks(&self) -> &Chunks {
         &self.published
     }
 
-    fn entry(&self, index: u32) -> &[AtomicU64] {
-        self.published.words64((index as usize + 1) * LINE_WORDS * 8, LINE_WORDS)
-    }
-
-    /// Reserves the published entry of the next registration.
-    fn reserve_next(&mut self) -> Result<(), RegisterError> {
-        let index = self.table.next_index();
-        if index >= CAPACITY {
-            return Err(RegisterError::NoMemory);
-        }
-        if index >= self.reserved {
-            let offset = (self.reserved + 1) * LINE_WORDS * 8;
-            self.published.reserve(offset, BATCH * LINE_WORDS * 8).map_err(|_| RegisterError::NoMemory)?;
-            self.reserved += BATCH;
-            // Release: peers look at reserved entries only, since touching others would take
-            // memory.
-            self.published.words64(0, LINE_WORDS)[2].store(self.reserved as u64, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Registers memory. Also says which segment is to be sent to peers: that of library memory, by
-    /// its first registration, unless it has lingered.
+    /// Registers memory. Also says what is to be sent to peers: the segment of library memory, by
+    /// its first registration, unless it has lingered; and a further chunk.
     pub(crate) fn register(
         &mut self,
         memory: Memory,
         rights: Rights,
         only: Option<&Connection>,
-    ) -> Result<(RmaHandle, Option<u64>), RegisterError> {
-        self.reserve_next()?;
+    ) -> Result<(RmaHandle, News), RegisterError> {
+        let has_chunk = self.published.reserve(self.table.next_index())?;
         let (start, len) = (memory.start() as u64, memory.len());
         let found = arena::find(&memory);
         let offset = found.as_ref().map_or(0, |(.., offset)| *offset);
@@ -146,7 +120,7 @@ impl Registry {
         let own = Own { dead: false, shared: shared.clone(), importers: Vec::new() };
         let only = only.map(name_of);
         let (number, handle) = self.table.register(memory, rights, only, own)?;
-        let words = self.entry(number.index);
+        let words = self.published.entry(number.index);
         words[word::START].store(start, Ordering::Relaxed);
         words[word::LEN].store(len, Ordering::Relaxed);
         words[word::RIGHTS].store(u64::from(rights.bits()), Ordering::Relaxed);
@@ -156,12 +130,12 @@ impl Registry {
         words[word::ONLY].store(only.unwrap_or(0), Ordering::Relaxed);
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(number.generation), Ordering::Release);
-        let Some(shared) = shared else { return Ok((handle, None)) };
+        let Some(shared) = shared else { return Ok((handle, News { segment: None, has_chunk })) };
         let number = shared.number;
         let (count, _) = self.shares.entry(number).or_insert((0, shared));
         *count += 1;
         let is_new = *count == 1 && !self.lingering.remove(number);
-        Ok((handle, is_new.then_some(number)))
+        Ok((handle, News { segment: is_new.then_some(number), has_chunk }))
     }
 
     /// The living registration that a handle names, if it serves the connection with this name.
@@ -195,7 +169,7 @@ impl Registry {
     pub(crate) fn kill(&mut self, number: Registration) {
         if let Some(entry) = self.table.get_mut(number) {
             entry.state.dead = true;
-            let words = self.entry(number.index);
+            let words = self.published.entry(number.index);
             hazard::retire(&words[word::GENERATION], u64::from(number.generation.wrapping_add(1)));
         }
     }
@@ -280,7 +254,7 @@ impl Registry {
 
 /// A peer's registrations, which this side can only read.
 pub(crate) struct PeerRegistry {
-    published: Segment,
+    published: PeerChunks,
     key: [u64; 2],
     /// The peer's number of the lane.
     lane: u32,
@@ -311,21 +285,21 @@ pub(crate) struct Published {
 impl PeerRegistry {
     /// `lane`: the peer's number of the lane.
     pub(crate) fn attach(fd: rustix::fd::OwnedFd, lane: u32) -> rustix::io::Result<Self> {
-        let mut published = Segment::attach_read_only(fd, REGISTRY_LEN)?;
-        published.close_file();
-        let header = published.words64(0, 2);
+        let published = PeerChunks::attach(fd)?;
+        let header = published.header();
         let key = [header[0].load(Ordering::Relaxed), header[1].load(Ordering::Relaxed)];
         Ok(Self { published, key, lane, verified: [0; 2] })
     }
 
-    fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
-        let index = index as usize;
-        // Pairs with the release in `reserve_next`. A relaxed load and a fence: of memory that is
-        // mapped for reading only, Rust allows no load that acquires.
-        let reserved = self.published.words64(0, LINE_WORDS)[2].load(Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        (index < CAPACITY && (index as u64) < reserved)
-            .then(|| self.published.words64((index + 1) * LINE_WORDS * 8, LINE_WORDS))
+    /// The chunks.
+    pub(crate) fn chunks(&mut self) -> &mut PeerChunks {
+        &mut self.published
+    }
+
+    /// Whether the registration that a handle names may be published in a chunk that is not mapped
+    /// here.
+    pub(crate) fn lacks(&self, handle: &RmaHandle) -> bool {
+        self.published.lacks(Registration::unmixed(self.key[0], handle.name()[0]).index)
     }
 
     /// Finds the registration that a handle names, if it serves this connection, which has this
@@ -335,10 +309,10 @@ impl PeerRegistry {
         let [first, secret] = handle.name();
         let Registration { index, generation } = Registration::unmixed(self.key[0], first);
         let known = self.verified == [first, secret];
-        let words = self.entry(index)?;
+        let words = self.published.entry(index)?;
         let living = u64::from(generation);
         let published = words[word::GENERATION].load(Ordering::Relaxed);
-        // Pairs with the release in `register`; as in `entry`.
+        // Pairs with the release in `register`; as in `PeerChunks::entry`.
         fence(Ordering::Acquire);
         if generation.is_multiple_of(2) || published != living {
             return None;
@@ -382,7 +356,7 @@ impl PeerRegistry {
     pub(crate) fn enter(&self, hazard: &AtomicU64, number: Registration) -> bool {
         // Never 0: a living generation is odd.
         hazard::protect(hazard, number.word(), || {
-            let words = self.entry(number.index);
+            let words = self.published.entry(number.index);
             words.is_some_and(|words| words[word::GENERATION].load(Ordering::Relaxed) == u64::from(number.generation))
         })
     }
@@ -431,7 +405,7 @@ mod tests {
             let (handle, new) = registry.register(shared.memory(), Rights::READ, None).unwrap();
             let (number, ..) = registry.find(&handle, 1).unwrap();
             registry.kill(number);
-            (number, new)
+            (number, new.segment)
         };
         let (first, new) = turn(&mut registry);
         let segment = new.expect("the peer does not know it");

@@ -22,6 +22,13 @@ impl Lane {
             return Err(ImportError::Disconnected);
         }
         let connection = cell.remote.load(Ordering::Relaxed);
+        if self.lacks(handle) {
+            // The peer sent the chunk before anyone could know the handle.
+            self.read_segments(state);
+            if self.lacks(handle) {
+                return Err(ImportError::NotMapped);
+            }
+        }
         let published = self.published(connection, handle)?;
         let target = published.target;
         if self.peer_memory.lacks(target.segment) {
@@ -40,6 +47,11 @@ impl Lane {
         // The owner answers if the registration has ended meanwhile.
         self.post(state, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
         Ok(Imported { memory, rights: published.rights, ended })
+    }
+
+    /// Whether the peer publishes this registration where it is not mapped here.
+    fn lacks(&mut self, handle: &RmaHandle) -> bool {
+        self.peer_memory.registry().is_some_and(|registry| registry.lacks(handle))
     }
 
     /// What the peer says of a registration that this side may read.

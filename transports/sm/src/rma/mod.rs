@@ -175,7 +175,10 @@ impl Lane {
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
         let resolved = registry.resolve(connection, &pending.remote, range, pending.access.rights());
-        let target = resolved.ok_or(Failure::RemoteHandle)?;
+        let Some(target) = resolved.map_or_else(|| self.resolve_late(state, pending), |target| Ok(Some(target)))?
+        else {
+            return Ok(None);
+        };
         if self.peer_memory.lacks(target.segment) {
             // The target sent it before anyone could know the handle.
             self.read_segments(state);
@@ -217,6 +220,26 @@ impl Lane {
         hazard::release(wire.outbound.hazard);
         let Some(refused) = outcome? else { return Ok(Some(from + len as u64)) };
         self.peer.refuse_process_vm(format!("the kernel refuses process_vm: {refused}"));
+        Ok(None)
+    }
+
+    /// Resolves the target of an operation whose registration is published in a chunk that was not
+    /// mapped. `None`: it cannot be mapped here, and the target looks the registration up itself.
+    #[cold]
+    fn resolve_late(&mut self, state: &mut EndpointState, pending: &Pending) -> Result<Option<Target>, Failure> {
+        for is_read in [false, true] {
+            let registry = self.peer_memory.registry().ok_or(Failure::Disconnected)?;
+            if !registry.lacks(&pending.remote) {
+                let connection = pending.cell.remote.load(Ordering::Relaxed);
+                let range = (pending.remote_offset, pending.len);
+                let resolved = registry.resolve(connection, &pending.remote, range, pending.access.rights());
+                return resolved.map(Some).ok_or(Failure::RemoteHandle);
+            }
+            if !is_read {
+                // The target sent it before anyone could know the handle.
+                self.read_segments(state);
+            }
+        }
         Ok(None)
     }
 

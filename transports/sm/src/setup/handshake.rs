@@ -8,7 +8,8 @@ use crate::lane::peer::Doorbell;
 use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
-use crate::memory::registry::{PeerRegistry, REGISTRY_LEN};
+use crate::memory::chunks::FIRST_LEN;
+use crate::memory::registry::PeerRegistry;
 use crate::sys::{self, CopyError, Peer, Way};
 use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;
@@ -134,7 +135,7 @@ impl Lane {
         packet.set_pairing(state.pairing);
         packet.set_present(state.is_present);
         packet.max_send_size = state.max_send_size;
-        packet.registry_len = REGISTRY_LEN as u64;
+        packet.registry_len = FIRST_LEN as u64;
         packet.endpoint = state.id;
         packet.number = u64::from(self.number());
         packet.set_tag(state.tag);
@@ -198,6 +199,7 @@ impl Lane {
             (Kind::Welcome, Phase::HelloSent) => self.on_welcome(state, packet, fds),
             (Kind::Refuse, Phase::HelloSent) => Err(self.refused_by_words(packet)),
             (Kind::Segment, Phase::Ready) => self.on_segment(state, packet, fds),
+            (Kind::Registry, Phase::Ready) => self.on_chunk(state, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
                 self.peer_memory.remove(packet.number);
                 Ok(())
@@ -302,9 +304,15 @@ impl Lane {
         }
         Ok(())
     }
+
+    /// The peer publishes registrations in a further chunk. One that does not arrive, or cannot be
+    /// mapped, is done without: the peer looks up what lies there.
+    fn on_chunk(&mut self, state: &EndpointState, packet: &Packet, mut fds: Vec<OwnedFd>) -> Result<(), Cause> {
+        let is_known = self.peer_memory.add_chunk(fds.pop(), (packet.number, packet.memory_len), state.physical_memory);
+        if is_known { Ok(()) } else { Err(Cause::Violation) }
+    }
 }
 
-/// Why a first packet could not be sent.
 /// Maps the ready bitmap of the peer that sent this packet.
 fn attach_doorbell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Doorbell> {
     let mut page = Segment::attach(ready, READY_LEN)?;

@@ -6,7 +6,8 @@ use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, Device, Endpoint, Notify};
 use cci_conformance::process::resident_bytes;
 use cci_conformance::sm_raw::{
-    BACK, GRANTS, LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words,
+    BACK, GRANTS, LANE_SEALS, Packet, REGISTRY_SEALS, RawPeer, field, frame_kind, learn, memfd, packet_kind,
+    send_packet, words,
 };
 use cci_conformance::{LIMIT, Peer, World, alone, drain, most, open, pattern, sm_device};
 use std::os::fd::AsFd;
@@ -162,4 +163,28 @@ fn hostile_segments_do_not_use_up_the_address_space() {
     let _alone = alone();
     let sizes: Vec<u64> = (20..47).rev().flat_map(|shift| [1u64 << shift; 3]).collect();
     offers_segments("huge segments", "echo", &[], &sizes);
+}
+
+/// Further chunks of registrations that no honest peer sends: out of turn, or of another length.
+#[test]
+fn hostile_chunks_of_registrations_end_their_lane() {
+    const CHUNK: u64 = 4 << 20;
+    let _alone = alone();
+    let endpoint = open(&sm_device());
+    let hello = learn(&open(&sm_device()), 98_300);
+    let world = World::new([&endpoint]);
+    let offer = |peer: &RawPeer, number: u64, len: u64| {
+        let chunk = memfd(len, REGISTRY_SEALS);
+        let packet = hello.clone().with32(field::KIND, packet_kind::REGISTRY).with64(field::LANE_LEN, len);
+        send_packet(peer.socket.as_fd(), &packet.with64(field::SEGMENT, number).0, &[chunk.as_fd()]).expect("room");
+    };
+    let (honest, _) = accepted(&endpoint, &hello, 8192);
+    offer(&honest, 1, CHUNK);
+    offer(&honest, 2, 2 * CHUNK);
+    for (number, len) in [(0, CHUNK), (1, CHUNK - 4096), (2, 2 * CHUNK), (9, 1 << 30), (u64::MAX, CHUNK)] {
+        let peer = RawPeer::enter(endpoint.uri(), &hello, || world.step());
+        offer(&peer, number, len);
+        world.until("the end of its lane", || peer.is_closed());
+    }
+    assert!(!honest.is_closed(), "one and the next are as they should be");
 }

@@ -369,7 +369,7 @@ fn connect_to_another_version_says_why() {
         let (refuse, _) = await_packet(other.as_fd(), || site.poll()).expect("a REFUSE");
         send_packet(socket.as_fd(), &refuse.0, &[]).expect("open");
     });
-    assert!(reason.contains("this side speaks lane layout 6, not 77"), "{reason}");
+    assert!(reason.contains("this side speaks lane layout 7, not 77"), "{reason}");
     let reason = reason_after(97_601, |socket, hello| {
         let registry = memfd(hello.word64(field::REGISTRY_LEN), REGISTRY_SEALS);
         let welcome = hello.with32(field::KIND, packet_kind::WELCOME).with32(field::VERSION, 9);

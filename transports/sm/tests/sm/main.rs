@@ -4,6 +4,7 @@
 
 mod conformance;
 mod imports;
+mod many_registrations;
 mod relay;
 mod sizes;
 mod sleepers;
