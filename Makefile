@@ -68,6 +68,7 @@ prepare:
 
 build: prepare
 	cargo build --locked --release --workspace
+	@mkdir -p $(TARGET)/fabric && ln -f $(TARGET)/release/libcci_fi.so $(TARGET)/fabric/libcci-fi.so
 
 demo: prepare
 	cargo build --locked --release -p cci-cli

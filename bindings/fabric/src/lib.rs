@@ -8,6 +8,7 @@ mod answer;
 mod attributes;
 mod boundary;
 mod hints;
+mod job;
 mod objects;
 mod pin;
 mod provider;

@@ -40,7 +40,9 @@ pub(crate) fn of(place: &Place<'_>, hints: Option<&Hints>) -> Result<(Option<Rec
 
 fn checked(bytes: &[u8]) -> Result<Record, String> {
     let record = cci_fabric::Record::from_bytes(bytes).filter(|_| bytes.len() == LEN);
-    record.map(cci_fabric::Record::to_bytes).ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
+    record
+        .map(cci_fabric::Record::to_bytes)
+        .ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
 }
 
 /// The record of a host and a port.

@@ -24,7 +24,8 @@ struct Left {
 impl State {
     /// Drops what only this side would notice.
     fn begin_close(&mut self) {
-        let is_receive = |stage: &Stage| matches!(stage, Stage::Posted { .. } | Stage::Multi(_) | Stage::Claimed { .. });
+        let is_receive =
+            |stage: &Stage| matches!(stage, Stage::Posted { .. } | Stage::Multi(_) | Stage::Claimed { .. });
         let dropped: Vec<u32> =
             self.requests.all().filter(|(_, slot)| is_receive(&slot.stage)).map(|(index, _)| index).collect();
         for index in dropped {

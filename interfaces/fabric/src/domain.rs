@@ -115,8 +115,15 @@ impl Domain {
     /// Opens a domain on a device.
     #[must_use]
     pub fn on(device: Device) -> Self {
+        Self::beside(device, is_crowded())
+    }
+
+    /// Opens a domain on a device, where what runs beside this process has processors of its own,
+    /// or is crowded: then a thread that reads in vain lets others run.
+    #[must_use]
+    pub fn beside(device: Device, is_crowded: bool) -> Self {
         let (open, regions) = (Arc::new(()), Mutex::new(Regions::default()));
-        Self(Arc::new(Shared { device, open, regions, is_crowded: is_crowded() }))
+        Self(Arc::new(Shared { device, open, regions, is_crowded }))
     }
 
     /// Whether anything of it is open.

@@ -132,8 +132,7 @@ impl State {
                 Some(())
             }
             Head::Given { key, memory } => {
-                let key_of =
-                    |Given { len, may_read, may_write, handle, .. }| Key { len, may_read, may_write, handle };
+                let key_of = |Given { len, may_read, may_write, handle, .. }| Key { len, may_read, may_write, handle };
                 self.on_given(endpoint, number, key, memory.map(key_of))
             }
             Head::Written { len, data } => {

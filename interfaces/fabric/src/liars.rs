@@ -2,8 +2,8 @@
 
 use crate::wire::{self, ASK, CREDIT, DONE, EAGER, Front, GIVEN, Given, HEADER, Header, IS_INLINE, OFFER, WRITTEN};
 use crate::{
-    AddressVector, Code, Domain, Endpoint, EndpointOptions, Entry, NOT_AVAILABLE, Queue, QueueOptions, Receive,
-    Record, Remote, Segments, Send, Space, What, bits,
+    AddressVector, Code, Domain, Endpoint, EndpointOptions, Entry, NOT_AVAILABLE, Queue, QueueOptions, Receive, Record,
+    Remote, Segments, Send, Space, What, bits,
 };
 use cci::{Connect, Connection, HeapBytes, Memory, Notify, RmaHandle};
 use cci_conformance::{LIMIT, sm_device};
@@ -53,8 +53,7 @@ impl Scene {
         let liar = liar.expect("an endpoint");
         let record = Record::of_uri(liar.uri(), 13).expect("short");
         let liar_at = vector.insert(&record.to_bytes()).expect("a record");
-        let hello =
-            [b"ccipeer1", &[7; 8][..], &1_u32.to_le_bytes(), &0_u32.to_le_bytes(), &name(&own), &name(&record)];
+        let hello = [b"ccipeer1", &[7; 8][..], &1_u32.to_le_bytes(), &0_u32.to_le_bytes(), &name(&own), &name(&record)];
         let uri = own.uri().expect("a record");
         liar.connect(&Connect::to(&uri).payload(&hello.concat()).timeout(LIMIT)).expect("a URI");
         let (begun, mut ended) = (Instant::now(), Vec::new());
@@ -67,8 +66,7 @@ impl Scene {
                 None => {}
             }
         };
-        let mut scene =
-            Self { honest, queue, liar_at, liar, connection, seen: Vec::new(), ended, is_closed: false };
+        let mut scene = Self { honest, queue, liar_at, liar, connection, seen: Vec::new(), ended, is_closed: false };
         // Which process it is, and its introduction.
         scene.until("its introduction", |scene| scene.seen.len() == 2);
         scene

@@ -1,5 +1,6 @@
 //! Receives, and how messages get to them.
 
+use crate::NOT_AVAILABLE;
 use crate::arrivals::{self, Arrival};
 use crate::bits::{CLAIM, DISCARD, MSG, MULTI_RECV, PEEK, RECV, REMOTE_CQ_DATA, TAGGED};
 use crate::code::Code;
@@ -9,7 +10,6 @@ use crate::queue::{Entry, Failed};
 use crate::requests::{Multi, Slot, Space, Stage};
 use crate::segments::Segments;
 use crate::state::{OWN, State};
-use crate::NOT_AVAILABLE;
 use cci::Endpoint;
 use cci_matching::{Envelope, Pattern};
 use cci_rendezvous::{Body, Link, Remote};
@@ -398,9 +398,10 @@ impl State {
         self.requests.reserve().ok_or(Code::NoMemory)?;
         self.setup.receive.as_mut().ok_or(Code::NoQueue)?.reserve()?;
         let matching = self.space(space);
-        let found = matching.unexpected.peek(&pattern).map(|(envelope, arrival)| {
-            (envelope.bits, arrival.length, arrival.data, arrival.partner)
-        });
+        let found = matching
+            .unexpected
+            .peek(&pattern)
+            .map(|(envelope, arrival)| (envelope.bits, arrival.length, arrival.data, arrival.partner));
         let Some((bits, length, data, partner)) = found else {
             let entry = Entry { context, flags: kind(space), tag, source: NOT_AVAILABLE, ..Entry::default() };
             let code = Code::NoMessage;

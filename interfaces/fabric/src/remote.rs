@@ -12,8 +12,8 @@ use crate::segments::Segments;
 use crate::send::ACCESS;
 use crate::state::{NO_ENTRY, OWN, State};
 use crate::wire::{Given, HEADER, Header, WRITTEN};
-use cci_rendezvous::{locate, register};
 use cci::{Connection, Endpoint, Failure, Memory, Notify, RegisterError, Registration, Rights, Rma, RmaError};
+use cci_rendezvous::{locate, register};
 
 /// Bytes of a peer's memory: the offset in it, the length, and the program's key.
 pub(crate) type Target = (u64, u64, u64);
@@ -123,8 +123,7 @@ impl State {
             }
             let memory = region.memory.part(*offset, *len).ok_or(Code::Invalid)?;
             let (there, here) = (Segments::One(memory), access.segments.part(done, *len));
-            let is_done =
-                if access.is_write { here.copy_to(&there, 0, *len) } else { there.copy_to(&here, 0, *len) };
+            let is_done = if access.is_write { here.copy_to(&there, 0, *len) } else { there.copy_to(&here, 0, *len) };
             if !is_done {
                 return Err(Code::Invalid);
             }

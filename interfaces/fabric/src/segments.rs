@@ -72,12 +72,7 @@ impl Segments {
 
     /// Calls `act` with a part, an offset in it, and the range of the `len` bytes from `offset` on
     /// that is there.
-    fn runs(
-        &self,
-        offset: u64,
-        len: usize,
-        mut act: impl FnMut(&Memory, u64, std::ops::Range<usize>) -> bool,
-    ) -> bool {
+    fn runs(&self, offset: u64, len: usize, mut act: impl FnMut(&Memory, u64, std::ops::Range<usize>) -> bool) -> bool {
         let (mut skip, mut done) = (offset, 0);
         for part in self.parts() {
             if done == len {

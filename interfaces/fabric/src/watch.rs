@@ -173,7 +173,11 @@ impl<T> Watch<T> {
     /// # Errors
     ///
     /// [`Code::Again`]: the time is over; [`Code::Canceled`]: [`Watch::signal`]; no descriptor.
-    pub(crate) fn wait<R>(&self, limit: Option<Duration>, mut take: impl FnMut(&mut T) -> Option<R>) -> Result<R, Code> {
+    pub(crate) fn wait<R>(
+        &self,
+        limit: Option<Duration>,
+        mut take: impl FnMut(&mut T) -> Option<R>,
+    ) -> Result<R, Code> {
         let begun = Instant::now();
         let deadline = limit.and_then(|limit| begun.checked_add(limit));
         let signals = self.enter().signals;
@@ -205,7 +209,11 @@ impl<T> Watch<T> {
 
     /// Sleeps until the value has changed or an endpoint has something to do, unless `take` has
     /// something.
-    fn sleep<R>(&self, left: Option<Duration>, take: impl FnOnce(&mut Held<T>) -> Option<R>) -> Result<Option<R>, Code> {
+    fn sleep<R>(
+        &self,
+        left: Option<Duration>,
+        take: impl FnOnce(&mut Held<T>) -> Option<R>,
+    ) -> Result<Option<R>, Code> {
         let wake = self.wake()?;
         // Kept open while this thread sleeps.
         let cores: Vec<Arc<Core>> = self.endpoints().clone();

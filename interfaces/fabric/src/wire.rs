@@ -130,15 +130,36 @@ pub(crate) enum Head {
     /// The window that the peer grants.
     Ident(u32),
     /// The number if DONE is wanted, remote data, and where the bytes begin.
-    Eager { number: Option<u32>, data: Option<u64>, from: usize },
-    Offer { length: u64, number: u32, data: Option<u64>, pieces: Vec<Remote> },
-    Done { numbers: [u32; MOST_DONE], count: usize, is_refused: bool },
+    Eager {
+        number: Option<u32>,
+        data: Option<u64>,
+        from: usize,
+    },
+    Offer {
+        length: u64,
+        number: u32,
+        data: Option<u64>,
+        pieces: Vec<Remote>,
+    },
+    Done {
+        numbers: [u32; MOST_DONE],
+        count: usize,
+        is_refused: bool,
+    },
     Credit,
-    Ask { key: u64 },
+    Ask {
+        key: u64,
+    },
     /// The memory of a key: its life, length, rights and handle. `None`: there is none.
-    Given { key: u64, memory: Option<Given> },
+    Given {
+        key: u64,
+        memory: Option<Given>,
+    },
     /// An access has written so many bytes.
-    Written { len: u64, data: u64 },
+    Written {
+        len: u64,
+        data: u64,
+    },
 }
 
 /// What an owner tells of a key.

@@ -153,7 +153,8 @@ mod tests {
     fn a_name_is_read_as_written_and_a_shorter_one_is_none() {
         let record = Name::Record(Box::new(std::array::from_fn(|at| at as u8 * 5)));
         assert_eq!(record.to_string().parse(), Ok(record.clone()));
-        for name in [Name::Rank(7), Name::Number(u64::MAX), Name::Service { host: "näher".into(), number: 5 }, record] {
+        for name in [Name::Rank(7), Name::Number(u64::MAX), Name::Service { host: "näher".into(), number: 5 }, record]
+        {
             let mut bytes = Vec::new();
             name.emit(&mut bytes);
             bytes.push(9);

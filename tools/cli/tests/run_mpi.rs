@@ -317,6 +317,31 @@ fn mpich_runs_by_its_own_shared_memory_and_by_its_network_between_hosts() {
     assert!(text(&ended.stderr).contains("rank 2 has aborted the job; the job ends with status 9"), "{ended:?}");
 }
 
+#[test]
+fn mpich_sends_over_cci() {
+    let Some(python) = python("15") else { return };
+    let built = cci_conformance::build("cci-fabric-c", Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let command = installed(folder.path(), false);
+    let provider = folder.path().join("lib/cci/fabric/libcci-fi.so");
+    std::fs::copy(built.join("libcci_fi.so"), &provider).expect("the library is built");
+    let (rsh, python) = (rsh(folder.path()), python.to_str().expect("text"));
+    let program = format!("{PROGRAM}\nprint('libcci-fi.so' in open('/proc/self/maps').read(), flush=True)");
+    for hosts in [&[][..], &["-H", "there:2,localhost:2", "--rsh", &rsh]] {
+        let mut job = Command::new(&command);
+        for variable in ["FI_PROVIDER", "MPIR_CVAR_NOLOCAL", "CCI_LOG"] {
+            job.env_remove(variable);
+        }
+        job.args(["run", "--mpi"]).args(hosts).args(["-n", "4", python, "-c", &program]).stdin(Stdio::null());
+        let ended = output(&mut job);
+        assert!(ended.status.success(), "{}", text(&ended.stderr));
+        let mut lines = lines(&ended.stdout);
+        lines.sort_unstable();
+        let greetings = (0..4).map(|rank| format!("{rank} of 4, 1 here, 6, 0"));
+        assert_eq!(lines, greetings.chain(vec!["True".to_owned(); 4]).collect::<Vec<_>>());
+    }
+}
+
 /// `make mpi` runs it.
 #[test]
 #[ignore = "64 interpreters of Python take a while"]
@@ -325,13 +350,12 @@ fn sixty_four_ranks_of_mpich_meet_by_shared_memory_and_by_a_network() {
     let python = python.to_str().expect("text");
     // TCP by libfabric, and no shared memory of MPICH.
     let network = [("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp"), ("MPIR_CVAR_NOLOCAL", "1")];
-    for (ranks, variables) in [(64, &[][..]), (16, &network)] {
+    for (ranks, here, variables) in [(64, 64, &[][..]), (16, 1, &network)] {
         let mut job = own(&["-n", &ranks.to_string(), python, "-c", PROGRAM]);
         let ended = output(job.envs(variables.iter().copied()));
         assert!(ended.status.success(), "{}", text(&ended.stderr));
         let sum = ranks * (ranks - 1) / 2;
-        let mut expected: Vec<_> =
-            (0..ranks).map(|rank| format!("{rank} of {ranks}, {ranks} here, {sum}, 0")).collect();
+        let mut expected: Vec<_> = (0..ranks).map(|rank| format!("{rank} of {ranks}, {here} here, {sum}, 0")).collect();
         expected.sort_unstable();
         assert_eq!(lines(&ended.stdout), expected);
     }

@@ -93,8 +93,8 @@ fn task(options: &RunOptions) -> Result<Task, UserError> {
     })
 }
 
-/// What ranks of other hosts have of this environment: with `--mpi` also what MPIs and their libraries
-/// read.
+/// What ranks of other hosts have of this environment: with `--mpi` also what MPIs and their
+/// libraries read.
 fn environment(is_mpi: bool) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let is_taken = |name: &std::ffi::OsStr| {
         let text = name.to_string_lossy();

@@ -150,9 +150,9 @@ impl MpiServer {
             match event {
                 ManagerEvent::Answer { rank, bytes } => self.answer(hosts, rank, &bytes),
                 ManagerEvent::Closed { rank, ref why } => {
-                    let why = format!("the PMI connection of rank {rank} is closed: {why}");
+                    let why = UserError::new(format!("the PMI connection of rank {rank} is closed: {why}"));
                     self.close(hosts, rank);
-                    events.push(ManagerEvent::Report(why));
+                    events.push(ManagerEvent::Report(why.0));
                 }
                 ManagerEvent::Line(text) => self.trace.iter_mut().for_each(|trace| trace.line(&text)),
                 other => events.push(other),

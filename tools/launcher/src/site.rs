@@ -28,7 +28,8 @@ const ORPHANS: Duration = Duration::from_secs(2);
 /// The variable with the number of a rank's program among those of the job.
 const PROGRAM: &str = "CCI_APPNUM";
 
-/// Variables of other launchers, in whose ranks this one may run: an MPI would take them for its own.
+/// Variables of other launchers, in whose ranks this one may run: an MPI would take them for its
+/// own.
 const OF_OTHERS: [&str; 5] = ["PMI_PORT", "PMI_JOBID", "PMI_SPAWNED", "PMIX_NAMESPACE", "PMIX_RANK"];
 
 /// Which processors a rank may use.
@@ -130,7 +131,8 @@ pub(crate) fn count_of_processors() -> u32 {
 
 impl Site {
     /// Starts these ranks: the first one of each program alone, because what it cannot run none
-    /// can, and the others at once. Returns the launcher's ends of their connections. `reap` reports a rank that cannot be started, and those after it that are not started.
+    /// can, and the others at once. Returns the launcher's ends of their connections. `reap`
+    /// reports a rank that cannot be started, and those after it that are not started.
     pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<Ends>), UserError> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;

@@ -69,7 +69,7 @@ pub(super) unsafe extern "C" fn open_with(
             ops: table(&TABLE),
             mr: table(&memory::TABLE),
         };
-        let opened = cci_fabric::Domain::open()?;
+        let opened = crate::job::domain()?;
         domain.put(Domain::give(c, Own { domain: opened, version: own.version, _open: Arc::clone(&own.open) }));
         Ok(())
     })

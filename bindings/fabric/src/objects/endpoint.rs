@@ -2,7 +2,9 @@
 
 use super::domain::Domain;
 use super::refused::refused;
-use super::{Object, address, answered, begun, counter, front, message, number, operations, queue, remote, table, tagged};
+use super::{
+    Object, address, answered, begun, counter, front, message, number, operations, queue, remote, table, tagged,
+};
 use cci_fabric::{Code, EndpointOptions};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;

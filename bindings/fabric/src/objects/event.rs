@@ -184,4 +184,3 @@ unsafe extern "C" fn read_failed(_: *mut fid_eq, _: *mut fi_eq_err_entry, _: u64
 unsafe extern "C" fn text(_: *mut fid_eq, _: c_int, _: *const c_void, _: *mut c_char, _: usize) -> *const c_char {
     c"nothing fails here".as_ptr()
 }
-

@@ -11,8 +11,12 @@ use std::ffi::{c_int, c_void};
 type Memory = Object<fid_mr, Region>;
 
 static OPERATIONS: fi_ops = fi_ops { bind: Some(bind), ..operations(close) };
-pub(super) static TABLE: fi_ops_mr =
-    fi_ops_mr { size: size_of::<fi_ops_mr>(), reg: Some(register), regv: Some(register_pieces), regattr: Some(register_as) };
+pub(super) static TABLE: fi_ops_mr = fi_ops_mr {
+    size: size_of::<fi_ops_mr>(),
+    reg: Some(register),
+    regv: Some(register_pieces),
+    regattr: Some(register_as),
+};
 
 /// What the program registers.
 struct Wanted {

@@ -176,13 +176,7 @@ unsafe extern "C" fn inject(ep: *mut fid_ep, at: *const c_void, len: usize, to: 
 /// # Safety
 ///
 /// As [`inject`].
-unsafe extern "C" fn inject_data(
-    ep: *mut fid_ep,
-    at: *const c_void,
-    len: usize,
-    data: u64,
-    to: fi_addr_t,
-) -> isize {
+unsafe extern "C" fn inject_data(ep: *mut fid_ep, at: *const c_void, len: usize, data: u64, to: fi_addr_t) -> isize {
     begun(|| {
         // SAFETY: the caller's promise.
         let (own, bytes) = unsafe { (own(ep), bytes(at, len)?) };

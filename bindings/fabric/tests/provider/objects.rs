@@ -76,7 +76,8 @@ impl Opened {
         assert_eq!(of_fid!(endpoint, bind, queue.cast(), FI_SEND | FI_RECV), 0);
         assert_eq!(of_fid!(endpoint, control, FI_ENABLE, null_mut()), 0);
         let (mut record, mut len) = ([0_u8; 64], 63);
-        let name = |record: &mut [u8; 64], len: &mut usize| call!(endpoint, cm, getname, record.as_mut_ptr().cast(), len);
+        let name =
+            |record: &mut [u8; 64], len: &mut usize| call!(endpoint, cm, getname, record.as_mut_ptr().cast(), len);
         assert_eq!((name(&mut record, &mut len), len), (-FI_ETOOSMALL, 64));
         assert_eq!((name(&mut record, &mut len), len), (0, 64));
         (endpoint, record)
@@ -107,7 +108,8 @@ fn a_tagged_message_goes_from_one_endpoint_to_another_and_all_closes_in_order() 
     let (queue, vector) = (opened.queue(FI_CQ_FORMAT_TAGGED), opened.vector());
     let ((here, _), (there, record)) = (opened.endpoint(queue, vector), opened.endpoint(queue, vector));
     let mut to = 7;
-    let insert = |record: &[u8; 64], to: &mut u64| call!(vector, ops, insert, record.as_ptr().cast(), 1, to, 0, null_mut());
+    let insert =
+        |record: &[u8; 64], to: &mut u64| call!(vector, ops, insert, record.as_ptr().cast(), 1, to, 0, null_mut());
     assert_eq!((insert(&[0; 64], &mut to), to), (0, FI_ADDR_NOTAVAIL));
     assert_eq!((insert(&record, &mut to), to), (1, 0));
 
@@ -174,9 +176,7 @@ fn memory_of_a_key_is_written_and_read_and_memory_that_is_none_is_refused() {
     let mut register = |at: *const c_void, len: usize, key: u64| {
         let out = &raw mut region;
         // SAFETY: a domain that is open; the memory outlives the region.
-        unsafe {
-            (*(*opened.domain).mr).reg.expect("a function")(domain, at, len, access, 0, key, 0, out, null_mut())
-        }
+        unsafe { (*(*opened.domain).mr).reg.expect("a function")(domain, at, len, access, 0, key, 0, out, null_mut()) }
     };
     assert_eq!(register(null(), usize::MAX, 5), -FI_EINVAL);
     assert_eq!(register(target.as_ptr().cast(), 1 << 46, 5), -FI_EINVAL);

@@ -13,7 +13,11 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A domain on the device of a transport.
 pub(crate) fn domain(transport: &str) -> Domain {
-    Domain::on(if transport == "sm" { cci_conformance::sm_device() } else { cci_conformance::device_of(transport, &[]) })
+    Domain::on(if transport == "sm" {
+        cci_conformance::sm_device()
+    } else {
+        cci_conformance::device_of(transport, &[])
+    })
 }
 
 pub(crate) fn memory(len: usize) -> Memory {

@@ -34,8 +34,8 @@ fn place(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(number::<8>(bytes, at)?).ok()
 }
 
-/// What the file at this path needs, which has these bytes. `None`: it is no ELF file of 64 bits, or
-/// a broken one.
+/// What the file at this path needs, which has these bytes. `None`: it is no ELF file of 64 bits,
+/// or a broken one.
 pub(super) fn needs(path: &Path, bytes: &[u8]) -> Option<Needs> {
     if !bytes.starts_with(b"\x7fELF\x02\x01") {
         return None;

@@ -91,8 +91,10 @@ pub(crate) fn options(network: Network, is_verbose: bool, program: &OsStr) -> Re
 fn over_cci(found: Option<&Library>) -> Result<Vec<(OsString, OsString)>, UserError> {
     let provider = provider().map_err(|folder| {
         let folder = folder.display();
-        let why = format!("this build has no provider of libfabric: there is no {PROVIDER} in {folder}");
-        UserError::new(format!("{why}; write --mpi=own to use the network of the MPI"))
+        UserError::new(format!(
+            "this build has no provider of libfabric: there is no {PROVIDER} in {folder}; write --mpi=own to use \
+             the network of the MPI"
+        ))
     })?;
     if let Some(other) = std::env::var_os("FI_PROVIDER").filter(|other| !other.is_empty() && other != "cci") {
         let other = other.display();
@@ -135,8 +137,8 @@ fn variables(kind: Kind, folder: &Path) -> Vec<(&'static str, OsString)> {
     of_libfabric.into_iter().chain(of_kind.iter().map(|(name, value)| (*name, (*value).into()))).collect()
 }
 
-/// The folder of the provider: that of an installed command, or of a build. The error is the first of
-/// them.
+/// The folder of the provider: that of an installed command, or of a build. The error is the first
+/// of them.
 fn provider() -> Result<PathBuf, PathBuf> {
     let command = std::env::current_exe().unwrap_or_default();
     provider_of(command.parent().unwrap_or(Path::new("/")))

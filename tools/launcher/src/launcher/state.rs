@@ -146,7 +146,9 @@ impl Launcher {
         // MPICH gives the word for the reason.
         let why = if why.is_empty() || why == "abort" { String::new() } else { format!(": {why}") };
         let place = self.place(rank);
-        self.output.report(&format!("rank {rank}{place} has aborted the job{why}; the job ends with status {status}"));
+        let why =
+            UserError::new(format!("rank {rank}{place} has aborted the job{why}; the job ends with status {status}"));
+        self.output.report(&why.0);
         self.end(status, AFTER_A_FAILURE);
         self.ask_to_end();
     }

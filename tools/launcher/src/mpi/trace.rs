@@ -47,7 +47,8 @@ impl Trace {
     pub(super) fn failure(&mut self) -> Option<String> {
         let error = self.feed.failure().filter(|_| !self.is_reported)?;
         self.is_reported = true;
-        Some(format!("cannot write the trace {}: {error}; the job goes on without it", self.path.display()))
+        let path = self.path.display();
+        Some(UserError::new(format!("cannot write the trace {path}: {error}; the job goes on without it")).0)
     }
 
     /// How much of the trace is missing at the end.
@@ -55,6 +56,7 @@ impl Trace {
         self.flush();
         let path = self.path.display();
         let is_whole = self.left_out == 0 && self.feed.is_done();
-        (!is_whole).then(|| format!("the trace {path} lacks its last lines: its reader was too slow"))
+        let why = || UserError::new(format!("the trace {path} lacks its last lines: its reader was too slow")).0;
+        (!is_whole).then(why)
     }
 }

@@ -1,4 +1,5 @@
-//! Which host each rank is on, as MPICH writes it: `(vector,(first host, hosts, ranks of each),...)`.
+//! Which host each rank is on, as MPICH writes it:
+//! `(vector,(first host, hosts, ranks of each),...)`.
 
 use super::wire::LONGEST_VALUE;
 use std::fmt::Write as _;

@@ -1,8 +1,6 @@
 //! The process manager that a launcher is to MPI: PMI-1 and PMI-2 served, without I/O and clock.
 
 mod answers;
-#[cfg(test)]
-mod interleavings;
 mod mapping;
 mod table;
 #[cfg(test)]
@@ -180,8 +178,8 @@ impl ProcessManager {
         }
     }
 
-    /// Whether something of a rank waits for [`ProcessManager::advance`]: nothing more is to be read
-    /// of it meanwhile.
+    /// Whether something of a rank waits for [`ProcessManager::advance`]: nothing more is to be
+    /// read of it meanwhile.
     #[must_use]
     pub fn is_behind(&self, rank: u32) -> bool {
         self.unhandled.contains(&rank)
@@ -198,8 +196,8 @@ impl ProcessManager {
         }
     }
 
-    /// A rank has ended, or its connection has, in whatever way: what it has sent counts, and others
-    /// wait for it no longer.
+    /// A rank has ended, or its connection has, in whatever way: what it has sent counts, and
+    /// others wait for it no longer.
     pub fn handle_gone(&mut self, rank: u32) {
         self.unhandled.remove(&rank);
         self.handle_commands(rank);
@@ -269,7 +267,7 @@ impl ProcessManager {
     fn trace(&mut self, rank: u32, does: &str, text: &str) {
         if self.is_traced {
             let text = text.trim().replace('\n', " ").replace(char::is_control, "?");
-            self.events.push_back(ManagerEvent::Line(format!("{rank} {does} {text}")));
+            self.events.push_back(ManagerEvent::Line([&rank.to_string(), does, &text].join(" ")));
         }
     }
 
@@ -313,8 +311,10 @@ impl ProcessManager {
             None => return,
         };
         if let Some(gone) = self.gone.filter(|_| !std::mem::replace(&mut self.was_missed, true)) {
-            let why = "which fails: it has ended, or has closed its connection";
-            let why = format!("rank {gone} will not come to a barrier of MPI, {why}");
+            let why = format!(
+                "rank {gone} will not come to a barrier of MPI, which fails: it has ended, or has closed its \
+                 connection"
+            );
             self.events.push_back(ManagerEvent::Report(why));
         }
         if outcome.is_ok() {

@@ -102,7 +102,8 @@ impl Table {
         self.of_hosts.get(&(host, key.to_owned())).map(|entry| entry.value.as_str())
     }
 
-    /// The ports of this rank lead nowhere any more. Its values stay: others may still ask for them.
+    /// The ports of this rank lead nowhere any more. Its values stay: others may still ask for
+    /// them.
     pub(super) fn handle_gone(&mut self, rank: u32) {
         let of_rank: Vec<String> =
             self.names.iter().filter(|(_, entry)| entry.owner == rank).map(|(name, _)| name.clone()).collect();

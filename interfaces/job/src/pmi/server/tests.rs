@@ -1,5 +1,7 @@
 //! The process manager step by step: bytes in, bytes out.
 
+mod interleavings;
+
 use super::table::{ENTRY, MOST_PUT};
 use super::*;
 use crate::joining;
@@ -363,8 +365,8 @@ fn each_line_of_both_sides_is_traced() {
     );
 }
 
-/// Ranks that are this crate's own clients of PMI, over sockets: each joins, exchanges, looks a value
-/// of the next one up, and leaves.
+/// Ranks that are this crate's own clients of PMI, over sockets: each joins, exchanges, looks a
+/// value of the next one up, and leaves.
 fn clients(version: &'static str, size: u32) {
     let mut manager = ProcessManager::new("kvs_7", vec![Seat { host: 0, program: 0 }; size as usize]);
     let (ours, theirs): (Vec<UnixStream>, Vec<UnixStream>) =

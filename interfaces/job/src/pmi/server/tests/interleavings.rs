@@ -1,6 +1,6 @@
 //! Random jobs against a plain model: what each rank is answered, whatever the order.
 
-use super::*;
+use super::super::{ManagerEvent, ProcessManager, Seat};
 use std::collections::BTreeMap;
 
 /// What a model of a job keeps: lists, and no bounds.
