@@ -63,10 +63,8 @@ impl<B: Buffer> State<B> {
         }
         let session = to.session();
         let request = self.requests.insert(context, bits, Stage::Queued { segments, peer: number, session, is_sync });
-        if let Some(partner) = self.partner(number) {
-            if partner.outbox.push_send(request) {
-                self.pump(endpoint, number);
-            }
+        if self.partner(number).is_some_and(|partner| partner.outbox.push_send(request)) {
+            self.pump(endpoint, number);
         }
         Ok(request)
     }
