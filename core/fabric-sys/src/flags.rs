@@ -60,8 +60,8 @@ constants! {
         #[since(1, 20)] FI_AUTH_KEY = 1 << 57;
     }
 
-    // Flags of binding and of address vectors, regions and atomic operations (fi_endpoint(3), fi_av(3),
-    // fi_mr(3), fi_atomic(3)).
+    // Flags of binding and of address vectors, regions and atomic operations (fi_endpoint(3),
+    // fi_av(3), fi_mr(3), fi_atomic(3)).
     u64 {
         FI_SELECTIVE_COMPLETION = 1 << 59;
         FI_SYMMETRIC = 1 << 59;
