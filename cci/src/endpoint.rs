@@ -108,8 +108,8 @@ pub type LocalEndpoint = EndpointFor<OneThread>;
 /// [`LocalEndpoint`] say for which threads.
 ///
 /// Calls that get events make progress; calls that wait do so too. No other thread works for an
-/// endpoint, but for one of `sock` or `tcp` whose program makes no calls. The endpoint closes when it is
-/// dropped, which waits at most 100 ms for what was sent. Events borrow it;
+/// endpoint, but for one of `sock` or `tcp` whose program makes no calls. The endpoint closes when
+/// it is dropped, which waits at most 100 ms for what was sent. Events borrow it;
 /// [`crate::Event::detach`] makes one that does not.
 ///
 /// # Example

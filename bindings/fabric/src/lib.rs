@@ -10,7 +10,6 @@ mod boundary;
 mod hints;
 mod job;
 mod objects;
-mod pin;
 mod provider;
 mod record;
 mod words;

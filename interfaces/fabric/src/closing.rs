@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::requests::Stage;
 use crate::send::FLUSH;
 use crate::state::State;
+use crate::watch::Source as _;
 use crate::wire::{CREDIT, Header};
 use cci::{Endpoint, Notify};
 use std::time::{Duration, Instant};

@@ -1,11 +1,13 @@
 //! An endpoint of CCI, and what its lock protects.
 
 use crate::code::Code;
+use crate::domain::Keeper;
 use crate::state::State;
+use crate::watch::Source;
 use cci::Endpoint;
 use cci_ground::{Changing, Drive, Driven, readable, sleep_until_ready};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// What queues, counters and the program's calls share of an endpoint that is enabled.
@@ -17,30 +19,15 @@ impl Core {
     pub(crate) fn new(endpoint: Endpoint, state: State) -> Result<Arc<Self>, Code> {
         let driven = Driven::new(endpoint, state).map_err(|why| Code::of_open(&why))?;
         let core = Arc::new(Self { driven });
-        core.driven.lock().me = Arc::downgrade(&core);
+        let me: Weak<Self> = Arc::downgrade(&core);
+        core.driven.lock().me = me;
         Ok(core)
-    }
-
-    #[inline]
-    pub(crate) fn endpoint(&self) -> &Endpoint {
-        self.driven.endpoint()
-    }
-
-    /// Takes what has come, and goes on with what waits.
-    #[inline]
-    pub(crate) fn progress(&self) {
-        self.driven.lock().progress(self.driven.endpoint());
     }
 
     /// Runs a call under the lock.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State, &Endpoint) -> R) -> R {
         act(&mut self.driven.lock(), self.driven.endpoint())
-    }
-
-    /// How long a thread may sleep without an event.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        self.driven.lock().left()
     }
 
     /// Sleeps until an event comes, at most for `limit`.
@@ -50,8 +37,26 @@ impl Core {
             sleep_until_ready(&mut [readable(sleeper.as_fd())], Some(limit));
         }
     }
+}
 
-    pub(crate) fn forget_region(&self, key: u64, life: u32) {
+impl Source for Core {
+    #[inline]
+    fn progress(&self) {
+        self.driven.lock().progress(self.driven.endpoint());
+    }
+
+    #[inline]
+    fn endpoint(&self) -> &Endpoint {
+        self.driven.endpoint()
+    }
+
+    fn left(&self) -> Option<Duration> {
+        self.driven.lock().left()
+    }
+}
+
+impl Keeper for Core {
+    fn forget_region(&self, key: u64, life: u32) {
         self.driven.lock().forget_region(key, life);
     }
 }

@@ -1,9 +1,8 @@
 //! Counters.
 
 use crate::code::Code;
-use crate::core::Core;
 use crate::domain::{Domain, Open};
-use crate::watch::Watch;
+use crate::watch::{Source, Watch};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,11 +108,11 @@ impl Counter {
         Arc::strong_count(&self.0) > 1
     }
 
-    pub(crate) fn attach(&self, core: &Arc<Core>) -> Result<(), Code> {
+    pub(crate) fn attach(&self, core: &Arc<dyn Source>) -> Result<(), Code> {
         self.0.watch.attach(core)
     }
 
-    pub(crate) fn detach(&self, core: &Arc<Core>) {
+    pub(crate) fn detach(&self, core: &Arc<dyn Source>) {
         self.0.watch.detach(core);
     }
 }

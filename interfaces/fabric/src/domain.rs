@@ -2,7 +2,6 @@
 
 use crate::bits::{READ, RECV, REMOTE_READ, REMOTE_WRITE, SEND, WRITE};
 use crate::code::Code;
-use crate::core::Core;
 use cci::{Device, Memory, Rights};
 use cci_mem::mutex::lock;
 use std::collections::HashMap;
@@ -37,6 +36,12 @@ struct Regions {
     lives: u32,
 }
 
+/// Who has registered memory of a domain for its peers.
+pub(crate) trait Keeper: Send + Sync {
+    /// The memory of a key, in this life of it, is the program's again.
+    fn forget_region(&self, key: u64, life: u32);
+}
+
 /// Counts as open until it is dropped.
 pub(crate) struct Open(#[expect(dead_code, reason = "its drop is all that it is for")] Arc<()>);
 
@@ -48,12 +53,12 @@ pub(crate) struct Registered {
     pub(crate) memory: Memory,
     pub(crate) rights: Rights,
     /// Endpoints that have told it to peers.
-    used: Mutex<Vec<Weak<Core>>>,
+    used: Mutex<Vec<Weak<dyn Keeper>>>,
 }
 
 impl Registered {
     /// An endpoint tells it to a peer.
-    pub(crate) fn use_by(&self, core: &Weak<Core>) {
+    pub(crate) fn use_by(&self, core: &Weak<dyn Keeper>) {
         let mut used = lock(&self.used);
         used.retain(|other| other.strong_count() > 0);
         if !used.iter().any(|other| other.ptr_eq(core)) {

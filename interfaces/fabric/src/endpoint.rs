@@ -5,12 +5,14 @@ use crate::code::Code;
 use crate::core::Core;
 use crate::counter::Counter;
 use crate::domain::{Domain, Open};
+use crate::operations::{EndpointOptions, Receive, Remote, Send};
 use crate::queue::{Bound, Queue};
 use crate::record::{RECORD, Record};
-use crate::requests::{Requests, Space};
+use crate::requests::Requests;
 use crate::segments::Segments;
 use crate::state::{Counters, NO_ENTRY, Setup, State};
 use crate::vector::AddressVector;
+use crate::watch::Source;
 use cci::{EndpointOptions as Options, OpenError};
 use cci_mem::mutex::lock;
 use cci_peers::{Directory, Found, Name, Peers};
@@ -27,96 +29,6 @@ const UNEXPECTED_MAX: u64 = 1 << 30;
 const LEAST_MULTI: usize = 64;
 /// How long it is tried to reach a peer that refuses.
 const REFUSED: Duration = Duration::from_secs(5);
-
-/// How an endpoint is opened.
-///
-/// # Example
-///
-/// ```
-/// assert!(!cci_fabric::EndpointOptions::default().source);
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::exhaustive_structs, reason = "the binding fills it")]
-pub struct EndpointOptions {
-    /// Whose failures are that have no context of their own.
-    pub context: u64,
-    /// Receives name their sources (`FI_DIRECTED_RECV`).
-    pub directed: bool,
-    /// Entries name the sources of messages (`FI_SOURCE`).
-    pub source: bool,
-}
-
-/// The bytes of a send.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "copied or not")]
-pub enum What<'a> {
-    /// Copied, at most 32; the send makes no entry when it ends well.
-    Bytes(&'a [u8]),
-    /// The program's memory, which is the endpoint's until the send has ended.
-    Memory(Segments),
-}
-
-/// A send: [`Endpoint::send`].
-#[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "the binding fills it")]
-pub struct Send<'a> {
-    /// The bytes.
-    pub what: What<'a>,
-    /// The number of the peer in the address vector.
-    pub to: u64,
-    /// Which kind of message.
-    pub space: Space,
-    /// The tag; of messages that have none 0.
-    pub tag: u64,
-    /// Remote data.
-    pub data: Option<u64>,
-    /// The program's, for the entry.
-    pub context: u64,
-    /// `INJECT` (at most 32 bytes), `COMPLETION`, and which level of completion
-    /// ([`crate::bits`]).
-    pub flags: u64,
-}
-
-/// A receive: [`Endpoint::receive`].
-#[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "the binding fills it")]
-pub struct Receive {
-    /// The program's memory, which is the endpoint's until the receive has ended.
-    pub segments: Segments,
-    /// The number of the peer, [`crate::NOT_AVAILABLE`] for any. Counts where the endpoint is
-    /// opened with [`EndpointOptions::directed`].
-    pub from: u64,
-    /// Which kind of message.
-    pub space: Space,
-    /// The tag, and which bits of it do not count.
-    pub tag: u64,
-    /// See `tag`.
-    pub ignore: u64,
-    /// The program's, for the entry.
-    pub context: u64,
-    /// `COMPLETION`, `MULTI_RECV`, `PEEK`, `CLAIM`, `DISCARD` ([`crate::bits`]).
-    pub flags: u64,
-}
-
-/// An access to memory of a peer: [`Endpoint::remote`].
-#[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "the binding fills it")]
-pub struct Remote {
-    /// This side's memory, which is the endpoint's until the access has ended.
-    pub segments: Segments,
-    /// The number of the peer in the address vector.
-    pub to: u64,
-    /// Bytes of the peer's: offset, length, key. As many as this side's.
-    pub pieces: Vec<(u64, u64, u64)>,
-    /// Whether this side writes.
-    pub is_write: bool,
-    /// Remote data, with a write.
-    pub data: Option<u64>,
-    /// The program's, for the entry.
-    pub context: u64,
-    /// As [`Send::flags`].
-    pub flags: u64,
-}
 
 /// An RDM endpoint. Any thread may call it. Progress is made by reading its queues and counters.
 ///
@@ -290,11 +202,12 @@ impl Endpoint {
             unexpected_max: UNEXPECTED_MAX,
         };
         let core = Core::new(endpoint, State::new(setup, own, peers))?;
+        let source: Arc<dyn Source> = Arc::<Core>::clone(&core);
         for (queue, _) in pending.transmit.iter().chain(&pending.receive) {
-            queue.attach(&core)?;
+            queue.attach(&source)?;
         }
         for (counter, _) in &pending.counters {
-            counter.attach(&core)?;
+            counter.attach(&source)?;
         }
         self.core.set(core).map_err(|_| Code::BadState)
     }
@@ -408,12 +321,13 @@ impl Endpoint {
         }
         let Some(core) = self.core.get() else { return };
         core.close();
+        let source: Arc<dyn Source> = Arc::<Core>::clone(core);
         let pending = std::mem::take(&mut *lock(&self.pending));
         for (queue, _) in pending.transmit.iter().chain(&pending.receive) {
-            queue.detach(core);
+            queue.detach(&source);
         }
         for (counter, _) in &pending.counters {
-            counter.detach(core);
+            counter.detach(&source);
         }
         lock(&self.pending).is_closed = true;
     }
@@ -435,7 +349,7 @@ impl State {
         Self {
             setup,
             own,
-            me: Weak::new(),
+            me: Weak::<Core>::new(),
             requests: Requests::new(),
             spaces: Default::default(),
             buffers: Default::default(),

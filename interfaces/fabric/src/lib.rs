@@ -11,6 +11,7 @@
 //! `docs/design/fabric.md` has the figure, the messages, and what can fail.
 #![forbid(unsafe_code)]
 
+mod access;
 mod arrivals;
 pub mod bits;
 mod closing;
@@ -24,6 +25,7 @@ mod large;
 #[cfg(test)]
 mod liars;
 mod links;
+mod operations;
 mod partner;
 mod queue;
 mod receive;
@@ -40,7 +42,8 @@ mod wire;
 pub use code::Code;
 pub use counter::Counter;
 pub use domain::{Domain, Region};
-pub use endpoint::{Endpoint, EndpointOptions, Receive, Remote, Send, What};
+pub use endpoint::Endpoint;
+pub use operations::{EndpointOptions, Receive, Remote, Send, What};
 pub use queue::{Entry, Failed, Queue, QueueOptions};
 pub use record::{RECORD, Record};
 pub use requests::Space;

@@ -2,9 +2,8 @@
 
 use crate::bits::{COMPLETION, SELECTIVE_COMPLETION};
 use crate::code::Code;
-use crate::core::Core;
 use crate::domain::{Domain, Open};
-use crate::watch::Watch;
+use crate::watch::{Source, Watch};
 use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::RawFd;
@@ -226,11 +225,11 @@ impl Queue {
         Arc::strong_count(&self.0) > 1
     }
 
-    pub(crate) fn attach(&self, core: &Arc<Core>) -> Result<(), Code> {
+    pub(crate) fn attach(&self, core: &Arc<dyn Source>) -> Result<(), Code> {
         self.0.watch.attach(core)
     }
 
-    pub(crate) fn detach(&self, core: &Arc<Core>) {
+    pub(crate) fn detach(&self, core: &Arc<dyn Source>) {
         self.0.watch.detach(core);
     }
 }

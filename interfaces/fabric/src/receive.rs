@@ -4,7 +4,7 @@ use crate::NOT_AVAILABLE;
 use crate::arrivals::{self, Arrival};
 use crate::bits::{CLAIM, DISCARD, MSG, MULTI_RECV, PEEK, RECV, REMOTE_CQ_DATA, TAGGED};
 use crate::code::Code;
-use crate::endpoint::Receive;
+use crate::operations::Receive;
 use crate::partner::Control;
 use crate::queue::{Entry, Failed};
 use crate::requests::{Multi, Slot, Space, Stage};

@@ -1,54 +1,19 @@
 //! Accesses to memory of peers, by the keys of the program (`docs/design/fabric.md`, Remote
 //! memory).
 
-use crate::bits::{READ, RMA, WRITE};
+use crate::access::Access;
 use crate::code::Code;
-use crate::endpoint::Remote;
 use crate::large::code_of;
 use crate::links::Sending;
+use crate::operations::Remote;
 use crate::partner::{Control, Key, Knowledge};
 use crate::requests::{Slot, Stage};
 use crate::segments::Segments;
 use crate::send::ACCESS;
 use crate::state::{NO_ENTRY, OWN, State};
 use crate::wire::{Given, HEADER, Header, WRITTEN};
-use cci::{Connection, Endpoint, Failure, Memory, Notify, RegisterError, Registration, Rights, Rma, RmaError};
+use cci::{Connection, Endpoint, Failure, Notify, RegisterError, Registration, Rights, Rma, RmaError};
 use cci_rendezvous::{locate, register};
-
-/// Bytes of a peer's memory: the offset in it, the length, and the program's key.
-pub(crate) type Target = (u64, u64, u64);
-
-/// An access that has not ended.
-pub(crate) struct Access {
-    pub(crate) index: u32,
-    /// Tells it from another access with this number.
-    life: u32,
-    pub(crate) to: u32,
-    pub(crate) is_write: bool,
-    targets: Vec<Target>,
-    segments: Segments,
-    data: Option<u64>,
-    registered: Vec<Registration<Memory>>,
-    wanted: u64,
-    begun: u64,
-    /// Operations of CCI that have not ended.
-    open: u32,
-    failed: Option<Code>,
-    /// The key has been asked for once more.
-    has_asked_again: bool,
-    is_refused: bool,
-}
-
-impl Access {
-    /// Whether anything of it depends on the link that is up.
-    pub(crate) const fn has_begun(&self) -> bool {
-        self.begun > 0
-    }
-
-    const fn what(&self) -> u64 {
-        if self.is_write { RMA | WRITE } else { RMA | READ }
-    }
-}
 
 impl State {
     /// Begins an access.

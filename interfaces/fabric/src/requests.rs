@@ -112,7 +112,7 @@ pub(crate) enum Stage {
         space: Space,
     },
     /// An access to remote memory.
-    Remote(Box<crate::remote::Access>),
+    Remote(Box<crate::access::Access>),
 }
 
 pub(crate) struct Slot {

@@ -3,8 +3,8 @@
 use crate::arrivals::Arrival;
 use crate::bits::{DELIVERY_COMPLETE, INJECT, MSG, SEND, TAGGED, TRANSMIT_COMPLETE};
 use crate::code::Code;
-use crate::endpoint::{Send, What};
 use crate::links::Sending;
+use crate::operations::{Send, What};
 use crate::requests::{Outgoing, Slot, Space, Stage};
 use crate::segments::Segments;
 use crate::state::{NO_ENTRY, OWN, State};

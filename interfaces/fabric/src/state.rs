@@ -54,7 +54,7 @@ pub(crate) struct Setup {
     pub(crate) transmit: Option<Bound>,
     pub(crate) receive: Option<Bound>,
     pub(crate) counters: Counters,
-    pub(crate) options: crate::endpoint::EndpointOptions,
+    pub(crate) options: crate::operations::EndpointOptions,
     pub(crate) least_multi: usize,
     pub(crate) unexpected_max: u64,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Setup {
 pub(crate) struct State {
     pub(crate) setup: Setup,
     pub(crate) own: Record,
-    pub(crate) me: Weak<crate::core::Core>,
+    pub(crate) me: Weak<dyn crate::domain::Keeper>,
     pub(crate) requests: Requests,
     /// By [`Space::index`].
     pub(crate) spaces: [Matching; 2],

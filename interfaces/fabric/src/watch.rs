@@ -1,7 +1,7 @@
 //! What endpoints bring and threads wait for: the entries of a queue, the values of a counter.
 
 use crate::code::Code;
-use crate::core::Core;
+use cci::Endpoint;
 use cci_ground::{readable, sleep_until_ready};
 use cci_mem::barrier::prepare;
 use cci_mem::descriptors;
@@ -20,11 +20,21 @@ const SPIN: Duration = Duration::from_micros(20);
 const IN_VAIN: u32 = 32;
 const WITHIN: Duration = Duration::from_micros(50);
 
+/// What changes a value: an endpoint, as queues and counters see it.
+pub(crate) trait Source: Send + Sync {
+    /// Takes what has come, and goes on with what waits.
+    fn progress(&self);
+    /// What its sleepers wait for.
+    fn endpoint(&self) -> &Endpoint;
+    /// How long a thread may sleep without an event.
+    fn left(&self) -> Option<Duration>;
+}
+
 /// A value that endpoints change, the endpoints, and who sleeps until they have.
 pub(crate) struct Watch<T> {
     held: Guarded<Held<T>>,
     /// A thread that has this list may enter an endpoint, and one in an endpoint not this list.
-    endpoints: Guarded<Vec<Arc<Core>>>,
+    endpoints: Guarded<Vec<Arc<dyn Source>>>,
     /// Written where somebody sleeps; made for the first who does.
     wake: OnceLock<OwnedFd>,
     /// The descriptor of programs: a set of `wake`, `timer` and the endpoints' descriptors.
@@ -74,7 +84,7 @@ impl<T> Watch<T> {
         self.held.enter().unwrap_or_else(|_| unreachable!("nothing under this lock takes it again"))
     }
 
-    fn endpoints(&self) -> Guard<'_, Vec<Arc<Core>>> {
+    fn endpoints(&self) -> Guard<'_, Vec<Arc<dyn Source>>> {
         self.endpoints.enter().unwrap_or_else(|_| unreachable!("progress takes no list again"))
     }
 
@@ -101,7 +111,7 @@ impl<T> Watch<T> {
     }
 
     /// An endpoint brings something from now on.
-    pub(crate) fn attach(&self, core: &Arc<Core>) -> Result<(), Code> {
+    pub(crate) fn attach(&self, core: &Arc<dyn Source>) -> Result<(), Code> {
         let mut endpoints = self.endpoints();
         if endpoints.iter().any(|other| Arc::ptr_eq(other, core)) {
             return Ok(());
@@ -113,7 +123,7 @@ impl<T> Watch<T> {
         Ok(())
     }
 
-    pub(crate) fn detach(&self, core: &Arc<Core>) {
+    pub(crate) fn detach(&self, core: &Arc<dyn Source>) {
         let mut endpoints = self.endpoints();
         if let Some(set) = self.set.get()
             && endpoints.iter().any(|other| Arc::ptr_eq(other, core))
@@ -216,7 +226,7 @@ impl<T> Watch<T> {
     ) -> Result<Option<R>, Code> {
         let wake = self.wake()?;
         // Kept open while this thread sleeps.
-        let cores: Vec<Arc<Core>> = self.endpoints().clone();
+        let cores: Vec<Arc<dyn Source>> = self.endpoints().clone();
         let mut held = self.enter();
         if let Some(found) = take(&mut held) {
             return Ok(Some(found));
@@ -278,7 +288,7 @@ impl<T> Watch<T> {
         let wake = self.wake()?;
         let _ = rustix::io::read(wake, &mut [0; 8]);
         self.progress();
-        let cores: Vec<Arc<Core>> = self.endpoints().clone();
+        let cores: Vec<Arc<dyn Source>> = self.endpoints().clone();
         // Between this and the sleep they are readable as soon as something comes.
         for core in &cores {
             let _ = core.endpoint().arm();

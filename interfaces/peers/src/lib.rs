@@ -1,8 +1,9 @@
 //! Connections to peers by their names, opened on demand, one for each pair of processes.
 //!
 //! An interface knows its peers by ranks, by numbers from a table, by a host and a small number, or
-//! by records ([`Name`]). A [`Directory`] gives their URIs. [`Peers`] connects when there is something to
-//! send, keeps operations until the connection is open, and reports what becomes of it.
+//! by records ([`Name`]). A [`Directory`] gives their URIs. [`Peers`] connects when there is
+//! something to send, keeps operations until the connection is open, and reports what becomes of
+//! it.
 //! `docs/design/peers-by-name.md` has the states, and why both sides may connect at once.
 //!
 //! ```

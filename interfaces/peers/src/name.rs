@@ -6,6 +6,14 @@ use std::str::FromStr;
 /// The longest name of a host, bytes.
 const LONGEST_HOST: usize = 253;
 /// Bytes of a record.
+///
+/// # Example
+///
+/// ```
+/// use cci_peers::{Name, RECORD};
+///
+/// assert_eq!(Name::Record(Box::new([0; RECORD])).to_string().len(), "record:".len() + 2 * RECORD);
+/// ```
 pub const RECORD: usize = 48;
 
 /// What a peer is called. All processes that connect to each other call each peer the same, and

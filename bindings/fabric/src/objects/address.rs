@@ -1,22 +1,14 @@
 //! Address vectors (fi_av(3)).
 
-use super::domain::Domain;
-use super::event::{Event, Queue};
-use super::{Object, answered, front, operations, refused::refused, table};
+use super::arguments::put_record;
+use super::kinds::{Domain, Event, Events, OfVector, Vector};
+use super::object::{answered, front, operations, table};
+use super::refused::refused;
 use cci_fabric::{AddressVector, Code, RECORD, Record};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
-
-pub(super) type Vector = Object<fid_av, Own>;
-
-pub(super) struct Own {
-    pub(super) vector: AddressVector,
-    /// Insertions report to a queue of events.
-    is_silent: bool,
-    events: OnceLock<Queue>,
-}
 
 static OPERATIONS: fi_ops = fi_ops { bind: Some(bind), ..operations(close) };
 static TABLE: fi_ops_av = fi_ops_av {
@@ -64,7 +56,7 @@ pub(super) unsafe extern "C" fn open(
         }
         let c = fid_av { fid: front(FI_CLASS_AV, context, &OPERATIONS), ops: table(&TABLE) };
         let is_silent = flags & FI_COMPLETION == 0;
-        av.put(Vector::give(c, Own { vector: AddressVector::open(domain), is_silent, events: OnceLock::new() }));
+        av.put(Vector::give(c, OfVector { vector: AddressVector::open(domain), is_silent, events: OnceLock::new() }));
         Ok(())
     })
 }
@@ -91,7 +83,7 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
             return Err(Code::Invalid);
         }
         // SAFETY: its class is that of a queue of events.
-        let queue = unsafe { super::event::Object::own(other) };
+        let queue = unsafe { Events::own(other) };
         // SAFETY: libfabric calls it for vectors alone.
         unsafe { Vector::own(fid) }.events.set(queue.clone()).map_err(|_| Code::Invalid)
     })
@@ -112,7 +104,7 @@ unsafe extern "C" fn insert(
     let mut inserted = 0;
     let answer = answered(|| {
         // SAFETY: the caller's promise.
-        let own: &Own = unsafe { Vector::own(av) };
+        let own: &OfVector = unsafe { Vector::own(av) };
         if flags & !(FI_MORE | FI_SYNC_ERR) != 0 || count > 0 && from.is_null() {
             return Err(Code::Invalid);
         }
@@ -139,7 +131,7 @@ unsafe extern "C" fn insert(
         Ok(())
     });
     // SAFETY: the caller's promise.
-    if answer == 0 && unsafe { Vector::own(av) as &Own }.is_silent { inserted } else { answer }
+    if answer == 0 && unsafe { Vector::own(av) as &OfVector }.is_silent { inserted } else { answer }
 }
 
 /// # Safety
@@ -152,7 +144,7 @@ unsafe extern "C" fn remove(av: *mut fid_av, of: *mut fi_addr_t, count: usize, f
         }
         for at in 0..count {
             // SAFETY: the caller's promise.
-            let (own, address) = unsafe { (Vector::own(av) as &Own, of.add(at).read()) };
+            let (own, address) = unsafe { (Vector::own(av) as &OfVector, of.add(at).read()) };
             own.vector.remove(address)?;
         }
         Ok(())
@@ -165,25 +157,11 @@ unsafe extern "C" fn remove(av: *mut fid_av, of: *mut fi_addr_t, count: usize, f
 unsafe extern "C" fn lookup(av: *mut fid_av, address: fi_addr_t, to: *mut c_void, len: *mut usize) -> c_int {
     answered(|| {
         // SAFETY: the caller's promise.
-        let record = unsafe { Vector::own(av) as &Own }.vector.lookup(address).ok_or(Code::Invalid)?;
+        let record = unsafe { Vector::own(av) as &OfVector }.vector.lookup(address).ok_or(Code::Invalid)?;
         // SAFETY: likewise.
         unsafe { put_record(&record, to, len) };
         Ok(())
     })
-}
-
-/// Gives as much of a record as there is room for, and its length. False: it was too much.
-///
-/// # Safety
-///
-/// `len` leads to a number, and `to` to as many bytes.
-pub(super) unsafe fn put_record(record: &[u8; RECORD], to: *mut c_void, len: *mut usize) -> bool {
-    // SAFETY: the caller's promise.
-    let room = unsafe { len.replace(RECORD) };
-    let fits = if to.is_null() { 0 } else { room.min(RECORD) };
-    // SAFETY: likewise.
-    unsafe { to.cast::<u8>().copy_from(record.as_ptr(), fits) };
-    fits == RECORD
 }
 
 /// # Safety

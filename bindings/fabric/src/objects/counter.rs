@@ -1,15 +1,14 @@
 //! Counters (fi_cntr(3)).
 
-use super::domain::Domain;
-use super::queue::milliseconds;
-use super::{Object, answered, front, operations, refused::refused, table};
+use super::arguments::milliseconds;
+use super::kinds::{Counter, Domain, OfDomain};
+use super::object::{answered, front, operations, table};
+use super::refused::refused;
 use cci_fabric::Code;
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
 use cci_mem::boundary::caught;
 use std::ffi::{c_int, c_void};
-
-pub(super) type Counter = Object<fid_cntr, cci_fabric::Counter>;
 
 static OPERATIONS: fi_ops = operations(close);
 static TABLE: fi_ops_cntr = fi_ops_cntr {
@@ -35,7 +34,7 @@ pub(super) unsafe extern "C" fn open(
 ) -> c_int {
     answered(|| {
         // SAFETY: the caller's promise.
-        let (domain, counter) = unsafe { (Domain::own(domain) as &super::domain::Own, Out::new(counter)) };
+        let (domain, counter) = unsafe { (Domain::own(domain) as &OfDomain, Out::new(counter)) };
         let counter = counter.variable(Code::Invalid)?;
         // SAFETY: the caller's promise.
         let asked = unsafe { crate::hints::read(attr, domain.version) };

@@ -1,21 +1,14 @@
 //! Domains (fi_domain(3)).
 
-use super::fabric::Fabric;
-use super::{Object, address, answered, counter, endpoint, front, memory, operations, queue, refused::refused, table};
+use super::kinds::{Domain, Fabric, OfDomain};
+use super::object::{answered, front, operations, table};
+use super::refused::refused;
+use super::{address, counter, endpoint, memory, queue};
 use cci_fabric::Code;
 use cci_fabric_sys::{FI_CLASS_DOMAIN, fi_info, fi_ops, fi_ops_domain, fid, fid_domain, fid_fabric};
 use cci_mem::arguments::Out;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
-
-pub(super) type Domain = Object<fid_domain, Own>;
-
-pub(super) struct Own {
-    pub(super) domain: cci_fabric::Domain,
-    /// What the program was built for.
-    pub(super) version: u32,
-    _open: Arc<()>,
-}
 
 static OPERATIONS: fi_ops = operations(close);
 static TABLE: fi_ops_domain = fi_ops_domain {
@@ -70,7 +63,7 @@ pub(super) unsafe extern "C" fn open_with(
             mr: table(&memory::TABLE),
         };
         let opened = crate::job::domain()?;
-        domain.put(Domain::give(c, Own { domain: opened, version: own.version, _open: Arc::clone(&own.open) }));
+        domain.put(Domain::give(c, OfDomain { domain: opened, version: own.version, _open: Arc::clone(&own.open) }));
         Ok(())
     })
 }

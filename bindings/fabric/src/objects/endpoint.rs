@@ -1,24 +1,15 @@
 //! Endpoints (fi_endpoint(3)).
 
-use super::domain::Domain;
+use super::arguments::{number, put_record};
+use super::kinds::{Counter, Domain, Endpoint, OfDomain, OfEndpoint, Queue, Vector, own};
+use super::object::{answered, begun, front, operations, table};
 use super::refused::refused;
-use super::{
-    Object, address, answered, begun, counter, front, message, number, operations, queue, remote, table, tagged,
-};
+use super::{message, remote, tagged};
 use cci_fabric::{Code, EndpointOptions};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
 use cci_mem::sync::{AtomicU64, Ordering};
 use std::ffi::{c_int, c_void};
-
-pub(super) type Endpoint = Object<fid_ep, Own>;
-
-pub(super) struct Own {
-    pub(super) endpoint: cci_fabric::Endpoint,
-    /// Flags of operations whose calls have none.
-    transmit: AtomicU64,
-    receive: AtomicU64,
-}
 
 static OPERATIONS: fi_ops = fi_ops { bind: Some(bind), control: Some(control), ..operations(close) };
 static TABLE: fi_ops_ep = fi_ops_ep {
@@ -100,7 +91,7 @@ pub(super) unsafe extern "C" fn open_with(
 ) -> c_int {
     answered(|| {
         // SAFETY: the caller's promise.
-        let (domain, ep) = unsafe { (Domain::own(domain) as &super::domain::Own, Out::new(ep)) };
+        let (domain, ep) = unsafe { (Domain::own(domain) as &OfDomain, Out::new(ep)) };
         let ep = ep.variable(Code::Invalid)?;
         if flags != 0 {
             return Err(Code::NoSystemCall);
@@ -127,34 +118,9 @@ pub(super) unsafe extern "C" fn open_with(
             atomic: table(&ATOMICS),
             collective: table(&COLLECTIVES),
         };
-        ep.put(Endpoint::give(c, Own { endpoint, transmit, receive }));
+        ep.put(Endpoint::give(c, OfEndpoint { endpoint, transmit, receive }));
         Ok(())
     })
-}
-
-/// What is ours of an endpoint.
-///
-/// # Safety
-///
-/// libfabric calls it for endpoints alone.
-#[inline]
-pub(super) unsafe fn own<'a>(ep: *mut fid_ep) -> &'a Own {
-    // SAFETY: the caller's promise.
-    unsafe { Endpoint::own(ep) }
-}
-
-impl Own {
-    /// Flags of sends and accesses whose calls have none.
-    #[inline]
-    pub(super) fn transmit(&self) -> u64 {
-        self.transmit.load(Ordering::Relaxed)
-    }
-
-    /// Flags of receives whose calls have none.
-    #[inline]
-    pub(super) fn receive(&self) -> u64 {
-        self.receive.load(Ordering::Relaxed)
-    }
 }
 
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
@@ -174,11 +140,11 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
         let (own, class) = unsafe { (own(fid.cast()), (*other).fclass) };
         match class {
             // SAFETY: its class is that of a vector.
-            FI_CLASS_AV => own.endpoint.bind_vector(&unsafe { address::Vector::own(other) }.vector),
+            FI_CLASS_AV => own.endpoint.bind_vector(&unsafe { Vector::own(other) }.vector),
             // SAFETY: its class is that of a queue.
-            FI_CLASS_CQ => own.endpoint.bind_queue(&unsafe { queue::Queue::own(other) }.queue, flags),
+            FI_CLASS_CQ => own.endpoint.bind_queue(&unsafe { Queue::own(other) }.queue, flags),
             // SAFETY: its class is that of a counter.
-            FI_CLASS_CNTR => own.endpoint.bind_counter(unsafe { counter::Counter::own(other) }, flags),
+            FI_CLASS_CNTR => own.endpoint.bind_counter(unsafe { Counter::own(other) }, flags),
             // Nothing of an endpoint is reported there.
             FI_CLASS_EQ => Ok(()),
             _ => Err(Code::Invalid),
@@ -290,6 +256,6 @@ unsafe extern "C" fn name(fid: *mut fid, to: *mut c_void, len: *mut usize) -> c_
         // SAFETY: libfabric calls it for endpoints alone.
         let record = unsafe { own(fid.cast()) }.endpoint.address()?;
         // SAFETY: the caller's promise.
-        if unsafe { address::put_record(&record, to, len) } { Ok(()) } else { Err(Code::TooSmall) }
+        if unsafe { put_record(&record, to, len) } { Ok(()) } else { Err(Code::TooSmall) }
     })
 }

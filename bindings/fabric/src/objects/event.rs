@@ -1,8 +1,8 @@
 //! Queues of events (fi_eq(3)): insertions into address vectors, and what the program writes.
 
-use super::fabric::Fabric;
-use super::queue::milliseconds;
-use super::{answered, counted, front, operations, table};
+use super::arguments::milliseconds;
+use super::kinds::{Event, EventQueue, Events, Fabric, OfFabric, Shared};
+use super::object::{answered, counted, front, operations, table};
 use cci_fabric::Code;
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
@@ -11,28 +11,6 @@ use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
-
-pub(super) type Object = super::Object<fid_eq, Queue>;
-
-/// An event.
-#[derive(Clone, Copy)]
-pub(super) struct Event {
-    pub(super) kind: u32,
-    pub(super) entry: fi_eq_entry,
-}
-
-// SAFETY: its pointers are the program's, which are given back and never followed.
-unsafe impl Send for Event {}
-
-#[derive(Clone)]
-pub(super) struct Queue(Arc<Shared>);
-
-struct Shared {
-    events: Mutex<VecDeque<Event>>,
-    comes: Condvar,
-    waits: bool,
-    _open: Arc<()>,
-}
 
 static OPERATIONS: fi_ops = operations(close);
 static TABLE: fi_ops_eq = fi_ops_eq {
@@ -43,13 +21,6 @@ static TABLE: fi_ops_eq = fi_ops_eq {
     sread: Some(wait),
     strerror: Some(text),
 };
-
-impl Queue {
-    pub(super) fn push(&self, event: Event) {
-        lock(&self.0.events).push_back(event);
-        self.0.comes.notify_one();
-    }
-}
 
 /// # Safety
 ///
@@ -62,7 +33,7 @@ pub(super) unsafe extern "C" fn open(
 ) -> c_int {
     answered(|| {
         // SAFETY: the caller's promise.
-        let (own, eq) = unsafe { (Fabric::own(fabric) as &super::fabric::Own, Out::new(eq)) };
+        let (own, eq) = unsafe { (Fabric::own(fabric) as &OfFabric, Out::new(eq)) };
         let eq = eq.variable(Code::Invalid)?;
         // SAFETY: the caller's promise; the structure has never grown.
         let wait = if attr.is_null() { FI_WAIT_UNSPEC } else { unsafe { (*attr).wait_obj } };
@@ -71,9 +42,9 @@ pub(super) unsafe extern "C" fn open(
         }
         let events = Mutex::new(VecDeque::new());
         let (comes, waits) = (Condvar::new(), wait != FI_WAIT_NONE);
-        let queue = Queue(Arc::new(Shared { events, comes, waits, _open: Arc::clone(&own.open) }));
+        let queue = EventQueue(Arc::new(Shared { events, comes, waits, _open: Arc::clone(&own.open) }));
         let c = fid_eq { fid: front(FI_CLASS_EQ, context, &OPERATIONS), ops: table(&TABLE) };
-        eq.put(Object::give(c, queue));
+        eq.put(Events::give(c, queue));
         Ok(())
     })
 }
@@ -81,12 +52,12 @@ pub(super) unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     answered(|| {
         // SAFETY: libfabric calls it for queues of events alone.
-        let queue: &Queue = unsafe { Object::own(fid) };
+        let queue: &EventQueue = unsafe { Events::own(fid) };
         if Arc::strong_count(&queue.0) > 1 {
             return Err(Code::Busy);
         }
         // SAFETY: likewise, and the program lets go of it.
-        unsafe { Object::take(fid) };
+        unsafe { Events::take(fid) };
         Ok(())
     })
 }
@@ -112,7 +83,7 @@ unsafe extern "C" fn wait(
 ) -> isize {
     counted(|| {
         // SAFETY: the caller's promise.
-        if !unsafe { Object::own(eq) as &Queue }.0.waits {
+        if !unsafe { Events::own(eq) as &EventQueue }.0.waits {
             return Err(Code::NoSystemCall);
         }
         let until = milliseconds(limit).and_then(|limit| Instant::now().checked_add(limit));
@@ -133,7 +104,7 @@ unsafe fn take(
     until: Option<Instant>,
 ) -> Result<usize, Code> {
     // SAFETY: the caller's promise.
-    let shared = &unsafe { Object::own(eq) as &Queue }.0;
+    let shared = &unsafe { Events::own(eq) as &EventQueue }.0;
     let size = size_of::<fi_eq_entry>();
     if len < size {
         return Err(Code::TooSmall);
@@ -170,7 +141,8 @@ unsafe extern "C" fn write(eq: *mut fid_eq, kind: u32, from: *const c_void, len:
             return Err(Code::Invalid);
         }
         // SAFETY: the caller's promise.
-        let (queue, entry): (&Queue, _) = unsafe { (Object::own(eq), from.cast::<fi_eq_entry>().read_unaligned()) };
+        let (queue, entry): (&EventQueue, _) =
+            unsafe { (Events::own(eq), from.cast::<fi_eq_entry>().read_unaligned()) };
         queue.push(Event { kind, entry });
         Ok(size)
     })

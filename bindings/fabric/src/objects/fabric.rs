@@ -1,30 +1,24 @@
 //! Fabrics (fi_fabric(3)).
 
-use super::{Object, answered, event, front, operations, refused::refused, table};
+use super::kinds::{Fabric, OfFabric, Queue};
+use super::object::{answered, front, operations, table};
+use super::refused::refused;
+use super::{domain, event};
 use cci_fabric::Code;
 use cci_fabric_sys::{FI_CLASS_CQ, FI_CLASS_FABRIC, fi_fabric_attr, fi_ops, fi_ops_fabric, fid, fid_fabric};
 use cci_mem::arguments::Out;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Once};
-
-pub(super) type Fabric = Object<fid_fabric, Own>;
-
-pub(super) struct Own {
-    /// What the program was built for.
-    pub(super) version: u32,
-    /// Each thing that is open has a clone.
-    pub(super) open: Arc<()>,
-}
+use std::sync::Arc;
 
 static OPERATIONS: fi_ops = operations(close);
 static TABLE: fi_ops_fabric = fi_ops_fabric {
     size: size_of::<fi_ops_fabric>(),
-    domain: Some(super::domain::open),
+    domain: Some(domain::open),
     passive_ep: refused(),
     eq_open: Some(event::open),
     wait_open: refused(),
     trywait: Some(try_wait),
-    domain2: Some(super::domain::open_with),
+    domain2: Some(domain::open_with),
 };
 
 /// # Safety
@@ -35,7 +29,6 @@ pub(crate) unsafe extern "C" fn open(
     fabric: *mut *mut fid_fabric,
     context: *mut c_void,
 ) -> c_int {
-    static PIN: Once = Once::new();
     answered(|| {
         if attr.is_null() {
             return Err(Code::Invalid);
@@ -43,13 +36,12 @@ pub(crate) unsafe extern "C" fn open(
         // SAFETY: the caller's promise.
         let (attr, fabric) = unsafe { (&*attr, Out::new(fabric)) };
         let fabric = fabric.variable(Code::Invalid)?;
-        PIN.call_once(crate::pin::pin);
         let c = fid_fabric {
             fid: front(FI_CLASS_FABRIC, context, &OPERATIONS),
             ops: table(&TABLE),
             api_version: attr.api_version,
         };
-        fabric.put(Fabric::give(c, Own { version: attr.api_version, open: Arc::new(()) }));
+        fabric.put(Fabric::give(c, OfFabric { version: attr.api_version, open: Arc::new(()) }));
         Ok(())
     })
 }
@@ -82,7 +74,7 @@ unsafe extern "C" fn try_wait(_: *mut fid_fabric, fids: *mut *mut fid, count: c_
                 return Err(Code::NoSystemCall);
             }
             // SAFETY: its class is that of a queue.
-            unsafe { super::queue::Queue::own(fid) }.queue.try_wait()?;
+            unsafe { Queue::own(fid) }.queue.try_wait()?;
         }
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! Memory regions (fi_mr(3)).
 
-use super::domain::Domain;
-use super::{Object, answered, front, operations};
+use super::kinds::{Domain, OfDomain};
+use super::object::{Object, answered, front, operations};
 use cci_fabric::{Code, Region};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
@@ -84,7 +84,7 @@ unsafe extern "C" fn register_as(
 ) -> c_int {
     answered(|| {
         // SAFETY: the caller's promise.
-        let version = unsafe { Domain::own(domain) as &super::domain::Own }.version;
+        let version = unsafe { Domain::own(domain) as &OfDomain }.version;
         // SAFETY: likewise.
         let attr: fi_mr_attr = unsafe { crate::hints::read(attr, version) };
         if attr.iface != FI_HMEM_SYSTEM || flags & FI_MR_DMABUF != 0 {
@@ -114,7 +114,7 @@ unsafe extern "C" fn register_as(
 /// As [`register`].
 unsafe fn give(domain: *mut fid, wanted: Wanted, region: *mut *mut fid_mr) -> Result<(), Code> {
     // SAFETY: the caller's promise.
-    let (domain, region) = unsafe { (&(Domain::own(domain) as &super::domain::Own).domain, Out::new(region)) };
+    let (domain, region) = unsafe { (&(Domain::own(domain) as &OfDomain).domain, Out::new(region)) };
     let region = region.variable(Code::Invalid)?;
     let Wanted { at, len, access, offset, key, flags, context } = wanted;
     // Nothing of it is asked for by what is offered.

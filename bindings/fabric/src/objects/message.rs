@@ -1,7 +1,8 @@
 //! Messages (fi_msg(3)).
 
-use super::endpoint::{Own, own};
-use super::{begun, bytes, memories, memory, number};
+use super::arguments::{bytes, memories, memory, number};
+use super::kinds::{OfEndpoint, own};
+use super::object::begun;
 use cci_fabric::{Code, Receive, Segments, Send, Space, What};
 use cci_fabric_sys::*;
 use libc::iovec;
@@ -106,7 +107,7 @@ unsafe extern "C" fn send(
     })
 }
 
-fn send_it(own: &Own, segments: Segments, to: u64, data: Option<u64>, context: *mut c_void) -> Result<(), Code> {
+fn send_it(own: &OfEndpoint, segments: Segments, to: u64, data: Option<u64>, context: *mut c_void) -> Result<(), Code> {
     own.endpoint.send(give(What::Memory(segments), to, data, number(context), own.transmit()))
 }
 

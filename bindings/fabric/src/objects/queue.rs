@@ -1,22 +1,14 @@
 //! Completion queues (fi_cq(3)).
 
-use super::domain::Domain;
-use super::{Object, answered, counted, front, operations, pointer, refused::refused, table};
+use super::arguments::{milliseconds, pointer};
+use super::kinds::{Domain, OfDomain, OfQueue, Queue};
+use super::object::{answered, counted, front, operations, table};
+use super::refused::refused;
 use cci_fabric::{Code, Entry, QueueOptions};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
-use std::time::Duration;
-
-pub(super) type Queue = Object<fid_cq, Own>;
-
-pub(super) struct Own {
-    pub(super) queue: cci_fabric::Queue,
-    format: fi_cq_format,
-    wait: fi_wait_obj,
-    version: u32,
-}
 
 static OPERATIONS: fi_ops = fi_ops { control: Some(control), ..operations(close) };
 static TABLE: fi_ops_cq = fi_ops_cq {
@@ -42,7 +34,7 @@ pub(super) unsafe extern "C" fn open(
 ) -> c_int {
     answered(|| {
         // SAFETY: the caller's promise.
-        let (domain, cq) = unsafe { (Domain::own(domain) as &super::domain::Own, Out::new(cq)) };
+        let (domain, cq) = unsafe { (Domain::own(domain) as &OfDomain, Out::new(cq)) };
         let cq = cq.variable(Code::Invalid)?;
         // SAFETY: the caller's promise.
         let asked = unsafe { crate::hints::read(attr, domain.version) };
@@ -70,7 +62,7 @@ pub(super) unsafe extern "C" fn open(
             unsafe { (*attr).format = format };
         }
         let c = fid_cq { fid: front(FI_CLASS_CQ, context, &OPERATIONS), ops: table(&TABLE) };
-        cq.put(Queue::give(c, Own { queue, format, wait, version: domain.version }));
+        cq.put(Queue::give(c, OfQueue { queue, format, wait, version: domain.version }));
         Ok(())
     })
 }
@@ -93,7 +85,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_void) -> c_int {
     answered(|| {
         // SAFETY: libfabric calls it for queues alone.
-        let own: &Own = unsafe { Queue::own(fid) };
+        let own: &OfQueue = unsafe { Queue::own(fid) };
         if argument.is_null() {
             return Err(Code::Invalid);
         }
@@ -171,7 +163,7 @@ unsafe extern "C" fn read(cq: *mut fid_cq, to: *mut c_void, count: usize) -> isi
 unsafe extern "C" fn read_from(cq: *mut fid_cq, to: *mut c_void, count: usize, sources: *mut fi_addr_t) -> isize {
     counted(|| {
         // SAFETY: the caller's promise.
-        let own: &Own = unsafe { Queue::own(cq) };
+        let own: &OfQueue = unsafe { Queue::own(cq) };
         let mut places = Places { next: to, sources, format: own.format };
         // SAFETY: it is called for `count` entries at most.
         own.queue.read(count, |entry| unsafe { places.write(entry) })
@@ -205,16 +197,11 @@ unsafe extern "C" fn wait_from(
 ) -> isize {
     counted(|| {
         // SAFETY: the caller's promise.
-        let own: &Own = unsafe { Queue::own(cq) };
+        let own: &OfQueue = unsafe { Queue::own(cq) };
         let mut places = Places { next: to, sources, format: own.format };
         // SAFETY: it is called for `count` entries at most.
         own.queue.wait(count, milliseconds(limit), |entry| unsafe { places.write(entry) })
     })
-}
-
-/// A limit as libfabric has it: negative is none.
-pub(super) fn milliseconds(limit: c_int) -> Option<Duration> {
-    u64::try_from(limit).ok().map(Duration::from_millis)
 }
 
 /// # Safety
@@ -223,7 +210,7 @@ pub(super) fn milliseconds(limit: c_int) -> Option<Duration> {
 unsafe extern "C" fn read_failed(cq: *mut fid_cq, to: *mut fi_cq_err_entry, _: u64) -> isize {
     counted(|| {
         // SAFETY: the caller's promise.
-        let own: &Own = unsafe { Queue::own(cq) };
+        let own: &OfQueue = unsafe { Queue::own(cq) };
         if to.is_null() {
             return Err(Code::Invalid);
         }
@@ -260,7 +247,7 @@ unsafe extern "C" fn read_failed(cq: *mut fid_cq, to: *mut fi_cq_err_entry, _: u
 unsafe extern "C" fn signal(cq: *mut fid_cq) -> c_int {
     answered(|| {
         // SAFETY: libfabric calls it for queues alone.
-        unsafe { Queue::own(cq) as &Own }.queue.signal();
+        unsafe { Queue::own(cq) as &OfQueue }.queue.signal();
         Ok(())
     })
 }

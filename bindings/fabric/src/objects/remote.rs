@@ -1,8 +1,9 @@
 //! Remote memory (fi_rma(3)).
 
-use super::endpoint::own;
+use super::arguments::{bytes, memories, memory, number};
+use super::kinds::own;
 use super::message::flags_of;
-use super::{begun, bytes, memories, memory, number};
+use super::object::begun;
 use cci_fabric::{Code, Remote, Segments};
 use cci_fabric_sys::*;
 use libc::iovec;

@@ -1,8 +1,9 @@
 //! Tagged messages (fi_tagged(3)).
 
-use super::endpoint::{Own, own};
+use super::arguments::{bytes, memories, memory, number};
+use super::kinds::{OfEndpoint, own};
 use super::message::{RECEIVE, flags_of};
-use super::{begun, bytes, memories, memory, number};
+use super::object::begun;
 use cci_fabric::{Code, Receive, Segments, Send, Space, What};
 use cci_fabric_sys::*;
 use libc::iovec;
@@ -88,7 +89,13 @@ unsafe extern "C" fn receive_as(ep: *mut fid_ep, of: *const fi_msg_tagged, flags
     })
 }
 
-fn send_it(own: &Own, segments: Segments, to: u64, of: (u64, Option<u64>), context: *mut c_void) -> Result<(), Code> {
+fn send_it(
+    own: &OfEndpoint,
+    segments: Segments,
+    to: u64,
+    of: (u64, Option<u64>),
+    context: *mut c_void,
+) -> Result<(), Code> {
     own.endpoint.send(give(What::Memory(segments), to, of, number(context), own.transmit()))
 }
 

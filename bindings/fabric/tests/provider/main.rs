@@ -1,4 +1,5 @@
-//! The library as libfabric loads it: symbols, the record of the provider, `fi_getinfo`, and the objects.
+//! The library as libfabric loads it: symbols, the record of the provider, `fi_getinfo`, and the
+//! objects.
 
 #![allow(missing_docs, reason = "tests")]
 

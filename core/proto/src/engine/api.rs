@@ -29,8 +29,8 @@ pub struct Config {
     /// Whether payload checks may be left out between two endpoints of one machine that both set
     /// this.
     pub unchecked_on_host: bool,
-    /// Whether a peer that owes acknowledgements is waited for until the network says that nobody is
-    /// there, and not for a minute only.
+    /// Whether a peer that owes acknowledgements is waited for until the network says that nobody
+    /// is there, and not for a minute only.
     pub patient: bool,
     /// First sequence number, so that tests reach every wrap; `None`: at random.
     pub first_seq: Option<u32>,

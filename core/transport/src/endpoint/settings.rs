@@ -40,8 +40,8 @@ impl Core {
         self.settings.disconnect_events
     }
 
-    /// Whether peers are read and answered while the program makes no calls: by the progress thread,
-    /// or by a transport that needs none for that.
+    /// Whether peers are read and answered while the program makes no calls: by the progress
+    /// thread, or by a transport that needs none for that.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.settings.present

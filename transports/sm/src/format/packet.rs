@@ -50,8 +50,8 @@ pub(crate) struct Packet {
     pub(crate) registry_len: u64,
     pub(crate) endpoint: [u64; 2],
     tag: [u64; 2],
-    /// SEGMENT, SEGMENT_GONE: of the segment. REGISTRY: of the chunk, from 1 on. HELLO, WELCOME: of the lane, in the ready bitmap of
-    /// the side that sends.
+    /// SEGMENT, SEGMENT_GONE: of the segment. REGISTRY: of the chunk, from 1 on. HELLO, WELCOME: of
+    /// the lane, in the ready bitmap of the side that sends.
     pub(crate) number: u64,
     pub(crate) text: String,
 }

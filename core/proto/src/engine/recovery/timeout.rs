@@ -191,8 +191,8 @@ fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
     unanswered > GIVE_UP_PROBES && u64::from(conn.silence(now)) * 1000 > GIVE_UP
 }
 
-/// Returns whether a peer was silent, and asked, for so long that an engine gives it up which is not
-/// patient.
+/// Returns whether a peer was silent, and asked, for so long that an engine gives it up which is
+/// not patient.
 pub(super) fn is_overdue(now: Time, conn: &Conn, flow: &Flow) -> bool {
     let asked = flow.probe_timeout.count().max(flow.peer.unanswered()).max(flow.idle_probing.probes());
     is_gone(now, conn, asked)
