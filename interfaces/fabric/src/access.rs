@@ -2,6 +2,7 @@
 
 use crate::bits::{READ, RMA, WRITE};
 use crate::code::Code;
+use crate::partner::Control;
 use crate::segments::Segments;
 use cci::{Memory, Registration};
 
@@ -33,6 +34,11 @@ impl Access {
     /// Whether anything of it depends on the link that is up.
     pub(crate) const fn has_begun(&self) -> bool {
         self.begun > 0
+    }
+
+    /// What has it begin.
+    pub(crate) const fn again(&self) -> Control {
+        Control::Access(self.index, self.life)
     }
 
     pub(crate) const fn what(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The end of an endpoint (`docs/design/fabric.md`, Closing).
 
 use crate::core::Core;
+use crate::queue::Bound;
 use crate::requests::Stage;
 use crate::send::FLUSH;
 use crate::state::State;
@@ -19,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 struct Left {
     waiting: usize,
     flushes: usize,
-    changes: u64,
+    /// Operations that have not ended.
+    open: usize,
 }
 
 impl State {
@@ -30,7 +32,12 @@ impl State {
         let dropped: Vec<u32> =
             self.requests.all().filter(|(_, slot)| is_receive(&slot.stage)).map(|(index, _)| index).collect();
         for index in dropped {
-            self.requests.remove(index);
+            // A message that was claimed has told its entry.
+            if let Some(slot) = self.requests.remove(index)
+                && !matches!(slot.stage, Stage::Claimed { .. })
+            {
+                self.setup.receive.iter_mut().for_each(Bound::pass);
+            }
         }
         for matching in &mut self.spaces {
             (matching.posted, matching.multis) = (cci_matching::Posted::new(), 0);
@@ -44,7 +51,9 @@ impl State {
             usize::from(!partner.outbox.is_empty()) + answers
         };
         let waiting = self.partners.iter().flatten().map(of).sum();
-        Left { waiting, flushes: self.flushes, changes: self.changes }
+        // Nothing leaves an endpoint that has failed.
+        let waiting = if self.failed.is_some() { 0 } else { waiting };
+        Left { waiting, flushes: self.flushes, open: self.requests.all().count() }
     }
 
     /// Sends each partner a last message, whose end tells that all before has arrived.

@@ -24,10 +24,17 @@ impl Core {
         Ok(core)
     }
 
-    /// Runs a call under the lock.
+    /// Runs a call under the lock. Who sleeps looks again if something is to be tried again, or is
+    /// due by the clock, that was not before.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State, &Endpoint) -> R) -> R {
-        act(&mut self.driven.lock(), self.driven.endpoint())
+        let mut state = self.driven.lock();
+        let had_work = state.has_deferred_work();
+        let result = act(&mut state, self.driven.endpoint());
+        if !had_work && state.has_deferred_work() {
+            state.nudge();
+        }
+        result
     }
 
     /// Sleeps until an event comes, at most for `limit`.
@@ -42,7 +49,7 @@ impl Core {
 impl Source for Core {
     #[inline]
     fn progress(&self) {
-        self.driven.lock().progress(self.driven.endpoint());
+        self.with(|state, endpoint| state.progress(endpoint));
     }
 
     #[inline]

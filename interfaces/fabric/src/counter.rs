@@ -112,6 +112,11 @@ impl Counter {
         self.0.watch.attach(core)
     }
 
+    /// Has those look again who sleep.
+    pub(crate) fn nudge(&self) {
+        self.0.watch.nudge();
+    }
+
     pub(crate) fn detach(&self, core: &Arc<dyn Source>) {
         self.0.watch.detach(core);
     }

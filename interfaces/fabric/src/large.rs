@@ -6,7 +6,7 @@ use crate::partner::Control;
 use crate::requests::{Outgoing, Stage};
 use crate::state::State;
 use crate::wire::{self, Header, IS_TAGGED, OFFER};
-use cci::{Connection, Endpoint, Failure, Notify, RegisterError};
+use cci::{Connection, Endpoint, Failure, Notify, RegisterError, RmaError};
 use cci_rendezvous::{Ended, Link, NoRoom, Unread};
 
 /// Why an operation of CCI has failed.
@@ -79,6 +79,9 @@ impl State {
         let (request, Link { peer, life }) = (ended.request, ended.link);
         let result = ended.result.map_err(|why| match why {
             Unread::Failed(why) => code_of(why),
+            Unread::Refused(RmaError::Disconnected) | Unread::Memory(RegisterError::Disconnected) => {
+                Code::ConnectionReset
+            }
             Unread::Memory(_) => Code::Invalid,
             _ => Code::Other,
         });

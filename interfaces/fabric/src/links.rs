@@ -1,7 +1,7 @@
 //! Links to partners: introductions, credits, and what waits to be sent.
 
 use crate::code::Code;
-use crate::partner::{Control, Knowledge, Partner};
+use crate::partner::{Control, Partner};
 use crate::record::Record;
 use crate::requests::Stage;
 use crate::state::{OWN, State};
@@ -133,16 +133,30 @@ impl State {
         partner.outbox.clear_controls();
         partner.done.clear();
         partner.told.clear();
+        partner.keys.clear();
         let link = partner.link;
-        let waiting: Vec<u32> = partner
-            .keys
-            .drain()
-            .flat_map(|(_, known)| if let Knowledge::Asked(waiting) = known { waiting } else { Vec::new() })
-            .collect();
         self.drop_offers(number, link);
+        // What has not begun goes by the next link.
+        let later: Vec<Control> = self
+            .requests
+            .all()
+            .filter_map(|(_, slot)| match &slot.stage {
+                Stage::Remote(access) if access.to == number && !access.has_begun() => Some(access.again()),
+                _ => None,
+            })
+            .collect();
+        for control in &later {
+            // What was registered for the link is gone with it.
+            if let Control::Access(index, _) = control
+                && let Some(Stage::Remote(access)) = self.requests.get(*index).map(|slot| &mut slot.stage)
+            {
+                access.registered.clear();
+            }
+        }
         let is_its = |stage: &Stage| match stage {
-            Stage::Taken { to } | Stage::Told { to } | Stage::Offered { to, .. } => *to == number,
-            Stage::Remote(access) => access.to == number && (access.has_begun() || waiting.contains(&access.index)),
+            // CCI tells the end of the others, whose numbers are theirs until then.
+            Stage::Taken { to } | Stage::Offered { to, .. } => *to == number,
+            Stage::Remote(access) => access.to == number && access.has_begun(),
             Stage::Posted { source, .. } => *source == Some(number),
             _ => false,
         };
@@ -159,6 +173,9 @@ impl State {
             self.end_read(endpoint, ended);
         }
         if let Some(partner) = self.partner(number) {
+            for control in later {
+                partner.outbox.post(control);
+            }
             let (peer, has_more) = (partner.peer, !partner.outbox.is_empty());
             if has_more && !self.is_closed {
                 self.peers.open(endpoint, peer, Instant::now());
@@ -175,6 +192,8 @@ impl State {
         let waits = |stage: &Stage| match stage {
             Stage::Queued { to, .. } => *to == number,
             Stage::Remote(access) => access.to == number && !access.has_begun(),
+            // It would come from nobody else.
+            Stage::Posted { source, .. } => *source == Some(number),
             _ => false,
         };
         let ended: Vec<u32> =
@@ -249,6 +268,16 @@ impl State {
             Ok(true) => self.pump(endpoint, number),
             Ok(false) => {}
             Err(Flood) => self.break_link(endpoint, number),
+        }
+    }
+
+    /// Opens the link to a partner whose end is of interest.
+    pub(crate) fn watch(&mut self, endpoint: &Endpoint, number: u32) {
+        if let Some(partner) = self.partner(number)
+            && partner.connection.is_none()
+        {
+            let peer = partner.peer;
+            self.peers.open(endpoint, peer, Instant::now());
         }
     }
 

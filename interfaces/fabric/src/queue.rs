@@ -6,7 +6,7 @@ use crate::domain::{Domain, Open};
 use crate::watch::{Source, Watch};
 use std::collections::VecDeque;
 use std::fmt;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ impl Queue {
     /// # Errors
     ///
     /// [`Code::NoSystemCall`]: it was opened without one.
-    pub fn descriptor(&self) -> Result<RawFd, Code> {
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, Code> {
         if !self.0.options.descriptor {
             return Err(Code::NoSystemCall);
         }
@@ -227,6 +227,11 @@ impl Queue {
 
     pub(crate) fn attach(&self, core: &Arc<dyn Source>) -> Result<(), Code> {
         self.0.watch.attach(core)
+    }
+
+    /// Has those look again who sleep.
+    pub(crate) fn nudge(&self) {
+        self.0.watch.nudge();
     }
 
     pub(crate) fn detach(&self, core: &Arc<dyn Source>) {
@@ -357,7 +362,7 @@ mod tests {
         }
         let none = Queue::open(&domain, QueueOptions::default())?;
         assert_eq!(none.wait(1, None, |_| ()), Err(Code::Invalid));
-        assert_eq!(none.descriptor(), Err(Code::NoSystemCall));
+        assert_eq!(none.descriptor().err(), Some(Code::NoSystemCall));
         Ok(())
     }
 }

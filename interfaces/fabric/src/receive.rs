@@ -87,6 +87,8 @@ impl State {
         let ticket = Some(matching.posted.post(pattern.0, index).map_err(|_| Code::NoMemory)?);
         let stage = Stage::Posted { segments, space, ticket, source: pattern.1 };
         self.requests.insert(Slot { context, flags, tag, data: None, stage });
+        // Its end is told by the link.
+        pattern.1.into_iter().for_each(|source| self.watch(endpoint, source));
         Ok(())
     }
 
@@ -308,10 +310,9 @@ impl State {
             }
         };
         let its = (index, Link { peer: from, life: link });
-        let (read, old) = self.reads.insert(its, (local.len(), pieces), |memory| {
+        let (read, _) = self.reads.insert(its, (local.len(), pieces), |memory| {
             memory.extend(local.parts().iter().cloned());
         });
-        self.buffers.give_back(Body::Offered(old));
         self.post(endpoint, from, Control::Reads(read));
     }
 
@@ -360,6 +361,9 @@ impl State {
 
     /// Keeps a message that nothing has matched.
     pub(crate) fn keep(&mut self, space: Space, envelope: Envelope, arrival: Arrival) {
+        if self.failed.is_some() {
+            return;
+        }
         self.kept += if arrival.cost > 0 { 0 } else { ENTRY };
         self.changes += 1;
         if self.space(space).unexpected.insert(envelope, arrival).is_err() {

@@ -74,10 +74,8 @@ pub(crate) enum Stage {
     Taken {
         to: u32,
     },
-    /// A send that has left: until CCI has done its part.
-    Told {
-        to: u32,
-    },
+    /// A send that has left: until CCI has done its part, which it tells also where the link ends.
+    Told,
     /// A send whose memory the peer reads.
     Offered {
         to: u32,

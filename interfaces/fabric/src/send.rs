@@ -176,7 +176,7 @@ impl State {
         if is_wanted {
             slot.stage = Stage::Taken { to: number };
         } else if is_told {
-            slot.stage = Stage::Told { to: number };
+            slot.stage = Stage::Told;
         } else {
             self.complete(index, what(space));
         }
@@ -204,7 +204,7 @@ impl State {
     /// CCI has done its part of a send.
     pub(crate) fn on_told(&mut self, index: u32, is_well: bool) {
         let Some(slot) = self.requests.get(index) else { return };
-        if !matches!(slot.stage, Stage::Told { .. }) {
+        if !matches!(slot.stage, Stage::Told) {
             return;
         }
         let space = Space::of(slot.flags & TAGGED != 0);

@@ -11,11 +11,11 @@ use crate::queue::{Bound, Entry, Failed};
 use crate::record::Record;
 use crate::requests::{Requests, Slot, Space, Stage};
 use crate::vector::AddressVector;
-use cci::{Endpoint, Memory, Registration};
+use cci::{Endpoint, Failure, Memory, Registration};
 use cci_ground::{BATCH, Changing, Drive, ROUNDS};
 use cci_matching::{Posted, Unexpected};
 use cci_peers::Peers;
-use cci_rendezvous::{Buffers, Offers, Reads, Windows};
+use cci_rendezvous::{Buffers, Link, Offers, Reads, Windows};
 use std::collections::HashMap;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -103,7 +103,8 @@ impl Changing for State {
     fn left(&self) -> Option<Duration> {
         let timer = self.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
         let retry = (!self.blocked.is_empty()).then_some(RETRY);
-        timer.into_iter().chain(retry).min()
+        let now = (self.peers.has_changes() || !self.owing.is_empty()).then_some(Duration::ZERO);
+        timer.into_iter().chain(retry).chain(now).min()
     }
 }
 
@@ -132,9 +133,21 @@ impl Drive for State {
 impl State {
     /// Whether there is work that no event of CCI reports.
     #[inline]
-    fn has_deferred_work(&self) -> bool {
+    pub(crate) fn has_deferred_work(&self) -> bool {
         let is_idle = self.blocked.is_empty() && self.owing.is_empty() && !self.peers.has_changes();
         !is_idle || self.peers.has_timeout()
+    }
+
+    /// Has those look again who sleep on a queue or a counter.
+    #[cold]
+    pub(crate) fn nudge(&self) {
+        for bound in self.setup.transmit.iter().chain(&self.setup.receive) {
+            bound.queue.nudge();
+        }
+        let Counters { send, receive, read, write, remote_write } = &self.setup.counters;
+        for counter in [send, receive, read, write, remote_write].into_iter().flatten() {
+            counter.nudge();
+        }
     }
 
     #[inline(never)]
@@ -249,6 +262,20 @@ impl State {
             return;
         }
         self.changes += 1;
+        // Nothing of it leaves any more.
+        for partner in self.partners.iter_mut().flatten() {
+            partner.outbox.clear();
+            partner.done.clear();
+        }
+        let of = |(peer, partner): (u32, &Option<Partner>)| Some(Link { peer, life: partner.as_ref()?.link });
+        let links: Vec<Link> = (0..).zip(&self.partners).filter_map(of).collect();
+        for link in links {
+            for ended in self.reads.end_link(link, Failure::Disconnected) {
+                let request = ended.request;
+                self.reads.let_go(ended);
+                self.finish_read(request, Err(code));
+            }
+        }
         let open: Vec<u32> = self.requests.all().map(|(index, _)| index).collect();
         for index in open {
             self.end(index, code);
@@ -259,9 +286,24 @@ impl State {
     pub(crate) fn end(&mut self, index: u32, code: Code) {
         use crate::bits::{READ, RMA, SEND, WRITE};
         let Some(slot) = self.requests.get(index) else { return };
-        if let Stage::Reading { .. } = slot.stage {
-            // The memory is the library's until the reads have ended, which tell their own end.
-            return;
+        // The memory is the library's until what CCI has begun has ended, which tells its own end.
+        match &mut slot.stage {
+            Stage::Reading { .. } => return,
+            Stage::Remote(access) if access.open > 0 => {
+                access.failed.get_or_insert(code);
+                return;
+            }
+            Stage::Multi(multi) if multi.open > 0 => {
+                multi.is_cancelled = true;
+                if let Some(ticket) = multi.ticket.take() {
+                    let space = multi.space;
+                    let matching = self.space(space);
+                    matching.posted.cancel(ticket);
+                    matching.multis -= 1;
+                }
+                return;
+            }
+            _ => {}
         }
         let Some(slot) = self.requests.remove(index) else { return };
         let kind = |space: Space| if space == Space::Tagged { TAGGED } else { MSG };

@@ -9,10 +9,12 @@ use cci_mem::guarded::{Guard, Guarded};
 use cci_mem::mutex::lock;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+/// The longest sleep beside an endpoint that has failed.
+const PAUSE: Duration = Duration::from_millis(10);
 /// How long a wait looks before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
 /// Where threads outnumber processors, one lets others run that has read in vain so often within
@@ -46,6 +48,9 @@ pub(crate) struct Watch<T> {
 pub(crate) struct Held<T> {
     pub(crate) value: T,
     sleepers: usize,
+    /// Counts rings, and the sleepers who have not seen the last one.
+    rings: u64,
+    unseen: usize,
     /// A program may sleep on the descriptor.
     is_armed: bool,
     signals: u64,
@@ -68,7 +73,8 @@ fn code_of(why: Errno) -> Code {
 
 impl<T> Watch<T> {
     pub(crate) fn new(value: T, yields: bool) -> Self {
-        let held = Held { value, sleepers: 0, is_armed: false, signals: 0, in_vain: 0, since: None };
+        let held =
+            Held { value, sleepers: 0, rings: 0, unseen: 0, is_armed: false, signals: 0, in_vain: 0, since: None };
         Self {
             held: Guarded::new(held, prepare()),
             endpoints: Guarded::new(Vec::new(), prepare()),
@@ -103,10 +109,24 @@ impl<T> Watch<T> {
     #[inline(never)]
     fn ring(&self, mut held: Guard<'_, Held<T>>) {
         held.is_armed = false;
+        held.rings += 1;
+        held.unseen = held.sleepers;
         drop(held);
+        self.write();
+    }
+
+    fn write(&self) {
         if let Some(wake) = self.wake.get() {
             // Full means woken already.
             let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Has those look again who sleep: something is due earlier, or an endpoint has gone.
+    pub(crate) fn nudge(&self) {
+        let held = self.enter();
+        if held.sleepers > 0 || held.is_armed {
+            self.ring(held);
         }
     }
 
@@ -131,6 +151,9 @@ impl<T> Watch<T> {
             let _ = epoll::delete(&set.epoll, core.endpoint().as_fd());
         }
         endpoints.retain(|other| !Arc::ptr_eq(other, core));
+        drop(endpoints);
+        // Sleepers keep the endpoints that they sleep on.
+        self.nudge();
     }
 
     /// Has the endpoints go on.
@@ -232,22 +255,28 @@ impl<T> Watch<T> {
             return Ok(Some(found));
         }
         held.sleepers += 1;
+        let rings = held.rings;
         drop(held);
         let left = cores.iter().filter_map(|core| core.left()).chain(left).min();
         let sleepers: Vec<_> = cores.iter().filter_map(|core| core.endpoint().sleeper().ok()).collect();
+        // One that cannot be slept on has failed, which the next look finds.
+        let left = if sleepers.len() < cores.len() { Some(left.map_or(PAUSE, |left| left.min(PAUSE))) } else { left };
         let mut all: Vec<_> = sleepers.iter().map(|sleeper| readable(sleeper.as_fd())).collect();
         all.push(readable(wake.as_fd()));
         sleep_until_ready(&mut all, left);
         drop(all);
         drop(sleepers);
+        let _ = rustix::io::read(wake, &mut [0; 8]);
         let mut held = self.enter();
         held.sleepers -= 1;
-        let others = held.sleepers;
+        if held.rings != rings {
+            held.unseen = held.unseen.saturating_sub(1);
+        }
+        let has_unseen = held.unseen > 0;
         drop(held);
-        let _ = rustix::io::read(wake, &mut [0; 8]);
-        if others > 0 {
-            // This thread may have taken what woke another one.
-            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        if has_unseen {
+            // This thread has taken what wakes others.
+            self.write();
         }
         Ok(None)
     }
@@ -262,9 +291,9 @@ impl<T> Watch<T> {
     }
 
     /// The descriptor for programs, made at the first call.
-    pub(crate) fn descriptor(&self) -> Result<RawFd, Code> {
+    pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>, Code> {
         if let Some(set) = self.set.get() {
-            return Ok(set.epoll.as_raw_fd());
+            return Ok(set.epoll.as_fd());
         }
         let wake = self.wake()?;
         // Endpoints that come meanwhile wait for the list.
@@ -275,7 +304,7 @@ impl<T> Watch<T> {
         for core in endpoints.iter() {
             add(&epoll, core.endpoint().as_fd())?;
         }
-        Ok(self.set.get_or_init(|| Set { epoll, timer }).epoll.as_raw_fd())
+        Ok(self.set.get_or_init(|| Set { epoll, timer }).epoll.as_fd())
     }
 
     /// Prepares a sleep of the program on the descriptor.
@@ -294,11 +323,15 @@ impl<T> Watch<T> {
             let _ = core.endpoint().arm();
         }
         let mut held = self.enter();
-        if has_some(&held.value) {
-            return Err(Code::Again);
-        }
-        held.is_armed = true;
+        let has_unseen = held.unseen > 0;
+        let result = if has_some(&held.value) { Err(Code::Again) } else { Ok(()) };
+        held.is_armed = result.is_ok();
         drop(held);
+        if has_unseen {
+            // What was read above is for threads that sleep.
+            self.write();
+        }
+        result?;
         set_timer(&set.timer, cores.iter().filter_map(|core| core.left()).min())
     }
 

@@ -206,7 +206,8 @@ impl<W> Peers<W> {
         let limit = if entry.process.is_some() { self.options.return_limit } else { self.options.limit };
         let over = entry.wanted.and_then(|since| since.checked_add(limit));
         let refused = entry.refused.and_then(|since| since.checked_add(self.options.refusal_limit));
-        over.map(|over| refused.map_or(over, |refused| refused.min(over)))
+        // A limit that the clock does not reach is none; a refusal has one of its own.
+        over.into_iter().chain(refused).min()
     }
 
     /// Makes an attempt to connect.

@@ -8,6 +8,7 @@ use cci_fabric::{Code, Entry, QueueOptions};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
 static OPERATIONS: fi_ops = fi_ops { control: Some(control), ..operations(close) };
@@ -93,7 +94,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_voi
             FI_GETWAIT => {
                 let descriptor = own.queue.descriptor()?;
                 // SAFETY: it leads to a descriptor.
-                unsafe { argument.cast::<c_int>().write(descriptor) };
+                unsafe { argument.cast::<c_int>().write(descriptor.as_raw_fd()) };
             }
             // SAFETY: it leads to the kind.
             FI_GETWAITOBJ => unsafe { argument.cast::<fi_wait_obj>().write(own.wait) },
