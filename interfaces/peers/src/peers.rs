@@ -204,7 +204,7 @@ impl<W> Peers<W> {
     fn deadline(&self, peer: Peer) -> Option<Instant> {
         let entry = &self.entries[peer.0 as usize];
         let limit = if entry.process.is_some() { self.options.return_limit } else { self.options.limit };
-        let over = entry.wanted.and_then(|since| since.checked_add(limit));
+        let over = entry.wanted?.checked_add(limit);
         let refused = entry.refused.and_then(|since| since.checked_add(self.options.refusal_limit));
         // A limit that the clock does not reach is none; a refusal has one of its own.
         over.into_iter().chain(refused).min()
