@@ -139,14 +139,18 @@ impl Queue {
         Ok(Self(Arc::new(Shared { watch, options, _open: domain.count() })))
     }
 
-    /// Takes up to `most` entries, after progress of its endpoints if there is none. Never sleeps;
-    /// where threads outnumber processors one that reads in vain again and again lets others run.
+    /// Takes up to `most` entries, after progress of its endpoints if there is none, or if `most` is
+    /// 0. Never sleeps; where threads outnumber processors one that reads in vain again and again
+    /// lets others run.
     ///
     /// # Errors
     ///
     /// [`Code::Again`]: there is none. [`Code::Available`]: the oldest is a failure.
     #[inline]
     pub fn read(&self, most: usize, mut take: impl FnMut(&Entry)) -> Result<usize, Code> {
+        if most == 0 {
+            return self.look();
+        }
         let found = self.0.watch.enter().value.take(most, &mut take);
         if found != Err(Code::Again) {
             return found;
@@ -157,6 +161,17 @@ impl Queue {
             self.0.watch.in_vain();
         }
         found
+    }
+
+    /// Makes progress, as programs want it that read no entry.
+    #[cold]
+    fn look(&self) -> Result<usize, Code> {
+        self.0.watch.progress();
+        match self.0.watch.enter().value.items.front() {
+            Some(Ok(_)) => Ok(0),
+            Some(Err(_)) => Err(Code::Available),
+            None => Err(Code::Again),
+        }
     }
 
     /// Takes the oldest entry, which is a failure.

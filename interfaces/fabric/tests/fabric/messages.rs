@@ -315,3 +315,19 @@ fn what_is_bound_wrongly_is_refused() {
     assert_eq!((bare.address(), bare.cancel(1)), (Err(Code::BadState), Err(Code::BadState)));
     assert!(domain.is_busy() && side.queue.is_bound() && side.vector.is_bound());
 }
+
+#[test]
+fn a_read_of_no_entry_makes_progress() {
+    let domain = domain("sm");
+    let (here, there) = (Side::new(&domain), Side::new(&domain));
+    let to = here.meet(&there);
+    there.receive(&memory(8), 1, 7).expect("a receive");
+    here.send(to, &of(vec![1; 8]), 1, 0, 0).expect("a send");
+    let begun = std::time::Instant::now();
+    let look = |side: &Side| side.queue.read(0, |_| unreachable!("none is asked for"));
+    while look(&there) != Ok(0) {
+        let _ = look(&here);
+        assert!(begun.elapsed() < crate::world::LONG, "nothing came");
+    }
+    assert_eq!(there.next().map(|entry| entry.context), Ok(7));
+}
