@@ -139,9 +139,9 @@ impl Queue {
         Ok(Self(Arc::new(Shared { watch, options, _open: domain.count() })))
     }
 
-    /// Takes up to `most` entries, after progress of its endpoints if there is none, or if `most` is
-    /// 0. Never sleeps; where threads outnumber processors one that reads in vain again and again
-    /// lets others run.
+    /// Takes up to `most` entries, after progress of its endpoints if there is none, or if `most`
+    /// is 0. Never sleeps; where threads outnumber processors one that reads in vain again and
+    /// again lets others run.
     ///
     /// # Errors
     ///
