@@ -1,6 +1,6 @@
 //! Bits that operations and completions have: those of libfabric, without its prefix
-//! (`fi_endpoint(3)`, `fi_cq(3)`, `fi_tagged(3)`). `TRANSMIT` is what a queue is bound with for sends
-//! and accesses.
+//! (`fi_endpoint(3)`, `fi_cq(3)`, `fi_tagged(3)`). `TRANSMIT` is what a queue is bound with for
+//! sends and accesses.
 
 pub use cci_fabric_sys::{
     FI_CLAIM as CLAIM, FI_COMPLETION as COMPLETION, FI_DELIVERY_COMPLETE as DELIVERY_COMPLETE, FI_DISCARD as DISCARD,
