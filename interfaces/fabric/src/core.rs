@@ -1,36 +1,43 @@
 //! An endpoint of CCI, and what its lock protects.
 
-use crate::code::Code;
 use crate::domain::Keeper;
 use crate::state::State;
 use crate::watch::Source;
 use cci::Endpoint;
-use cci_ground::{Changing, Drive, Driven, readable, sleep_until_ready};
+use cci_ground::{readable, sleep_until_ready};
+use cci_mem::barrier::prepare;
+use cci_mem::guarded::{Guard, Guarded};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// What queues, counters and the program's calls share of an endpoint that is enabled.
+/// What queues, counters and the program's calls share of an endpoint that is enabled. Threads
+/// sleep on queues and counters, and never for the state itself.
 pub(crate) struct Core {
-    driven: Driven<State>,
+    endpoint: Endpoint,
+    state: Guarded<State>,
 }
 
 impl Core {
-    pub(crate) fn new(endpoint: Endpoint, state: State) -> Result<Arc<Self>, Code> {
-        let driven = Driven::new(endpoint, state).map_err(|why| Code::of_open(&why))?;
-        let core = Arc::new(Self { driven });
+    pub(crate) fn new(endpoint: Endpoint, state: State) -> Arc<Self> {
+        let core = Arc::new(Self { endpoint, state: Guarded::new(state, prepare()) });
         let me: Weak<Self> = Arc::downgrade(&core);
-        core.driven.lock().me = me;
-        Ok(core)
+        core.lock().me = me;
+        core
+    }
+
+    #[inline]
+    fn lock(&self) -> Guard<'_, State> {
+        self.state.enter().unwrap_or_else(|_| unreachable!("nothing under this lock takes it again"))
     }
 
     /// Runs a call under the lock. Who sleeps looks again if something is to be tried again, or is
     /// due by the clock, that was not before.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State, &Endpoint) -> R) -> R {
-        let mut state = self.driven.lock();
+        let mut state = self.lock();
         let had_work = state.has_deferred_work();
-        let result = act(&mut state, self.driven.endpoint());
+        let result = act(&mut state, &self.endpoint);
         if !had_work && state.has_deferred_work() {
             state.nudge();
         }
@@ -40,7 +47,7 @@ impl Core {
     /// Sleeps until an event comes, at most for `limit`.
     pub(crate) fn sleep(&self, limit: Duration) {
         let limit = self.left().map_or(limit, |left| left.min(limit));
-        if let Ok(sleeper) = self.endpoint().sleeper() {
+        if let Ok(sleeper) = self.endpoint.sleeper() {
             sleep_until_ready(&mut [readable(sleeper.as_fd())], Some(limit));
         }
     }
@@ -49,21 +56,21 @@ impl Core {
 impl Source for Core {
     #[inline]
     fn progress(&self) {
-        self.with(|state, endpoint| state.progress(endpoint));
+        self.with(State::progress);
     }
 
     #[inline]
     fn endpoint(&self) -> &Endpoint {
-        self.driven.endpoint()
+        &self.endpoint
     }
 
     fn left(&self) -> Option<Duration> {
-        self.driven.lock().left()
+        self.lock().left()
     }
 }
 
 impl Keeper for Core {
     fn forget_region(&self, key: u64, life: u32) {
-        self.driven.lock().forget_region(key, life);
+        self.lock().forget_region(key, life);
     }
 }

@@ -201,7 +201,7 @@ impl Endpoint {
             least_multi: pending.least_multi.unwrap_or(LEAST_MULTI),
             unexpected_max: UNEXPECTED_MAX,
         };
-        let core = Core::new(endpoint, State::new(setup, own, peers))?;
+        let core = Core::new(endpoint, State::new(setup, own, peers));
         let source: Arc<dyn Source> = Arc::<Core>::clone(&core);
         for (queue, _) in pending.transmit.iter().chain(&pending.receive) {
             queue.attach(&source)?;
@@ -366,7 +366,6 @@ impl State {
             registered: Default::default(),
             scratch: Vec::new(),
             accesses: 0,
-            changes: 0,
             flushes: 0,
             failed: None,
             is_closed: false,

@@ -191,7 +191,6 @@ impl State {
     /// A partner has written with remote data.
     pub(crate) fn on_written(&mut self, number: u32, len: u64, data: u64) {
         let source = self.source_of(number);
-        self.changes += 1;
         if let Some(counter) = &self.setup.counters.remote_write {
             counter.add(1);
         }

@@ -78,7 +78,6 @@ impl State {
     #[inline(never)]
     pub(crate) fn take_changes(&mut self, endpoint: &Endpoint) {
         while let Some(change) = self.peers.poll_change() {
-            self.changes += 1;
             match change {
                 Change::Up { peer, connection, .. } => {
                     let record = self.peers.name(peer).and_then(|name: &Name| Record::of_name(name));

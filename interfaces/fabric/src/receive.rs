@@ -365,7 +365,6 @@ impl State {
             return;
         }
         self.kept += if arrival.cost > 0 { 0 } else { ENTRY };
-        self.changes += 1;
         if self.space(space).unexpected.insert(envelope, arrival).is_err() {
             return self.fail(Code::NoMemory);
         }

@@ -12,7 +12,7 @@ use crate::record::Record;
 use crate::requests::{Requests, Slot, Space, Stage};
 use crate::vector::AddressVector;
 use cci::{Endpoint, Failure, Memory, Registration};
-use cci_ground::{BATCH, Changing, Drive, ROUNDS};
+use cci_ground::{BATCH, ROUNDS};
 use cci_matching::{Posted, Unexpected};
 use cci_peers::Peers;
 use cci_rendezvous::{Buffers, Link, Offers, Reads, Windows};
@@ -86,7 +86,6 @@ pub(crate) struct State {
     pub(crate) scratch: Vec<u8>,
     /// Counts accesses.
     pub(crate) accesses: u32,
-    pub(crate) changes: u64,
     /// Last messages of a close that have not arrived.
     pub(crate) flushes: usize,
     /// Why no operation can begin any more.
@@ -94,22 +93,17 @@ pub(crate) struct State {
     pub(crate) is_closed: bool,
 }
 
-impl Changing for State {
-    #[inline]
-    fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    fn left(&self) -> Option<Duration> {
+impl State {
+    /// How long a thread may sleep without an event.
+    pub(crate) fn left(&self) -> Option<Duration> {
         let timer = self.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
         let retry = (!self.blocked.is_empty()).then_some(RETRY);
         let now = (self.peers.has_changes() || !self.owing.is_empty()).then_some(Duration::ZERO);
         timer.into_iter().chain(retry).chain(now).min()
     }
-}
 
-impl Drive for State {
-    fn progress(&mut self, endpoint: &Endpoint) {
+    /// Takes what has come until nothing comes, and goes on with what waited for room.
+    pub(crate) fn progress(&mut self, endpoint: &Endpoint) {
         if self.is_closed {
             return;
         }
@@ -128,9 +122,7 @@ impl Drive for State {
             self.catch_up(endpoint);
         }
     }
-}
 
-impl State {
     /// Whether there is work that no event of CCI reports.
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
@@ -199,7 +191,6 @@ impl State {
 
     #[inline]
     pub(crate) fn complete_slot(&mut self, slot: &Slot, what: u64) {
-        self.changes += 1;
         self.count(what, true);
         let Some(bound) = &mut self.setup.transmit else { return };
         if slot.flags & NO_ENTRY != 0 {
@@ -212,7 +203,6 @@ impl State {
     /// A receive has ended well.
     #[inline]
     pub(crate) fn complete_receive(&mut self, flags: u64, entry: Entry) {
-        self.changes += 1;
         self.count(RECV, true);
         if let Some(bound) = &mut self.setup.receive {
             bound.complete(flags, entry);
@@ -228,7 +218,6 @@ impl State {
 
     /// Reports a failure to the queue of its kind.
     pub(crate) fn report(&mut self, failed: Failed) {
-        self.changes += 1;
         self.count(failed.entry.flags, false);
         let is_receive = failed.entry.flags & RECV != 0;
         let bound = if is_receive { &mut self.setup.receive } else { &mut self.setup.transmit };
@@ -261,7 +250,6 @@ impl State {
         if self.failed.replace(code).is_some() {
             return;
         }
-        self.changes += 1;
         // Nothing of it leaves any more.
         for partner in self.partners.iter_mut().flatten() {
             partner.outbox.clear();
