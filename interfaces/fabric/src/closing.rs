@@ -6,8 +6,9 @@ use crate::requests::Stage;
 use crate::send::FLUSH;
 use crate::state::State;
 use crate::watch::Source as _;
-use crate::wire::{CREDIT, Header};
+use crate::wire::CREDIT;
 use cci::{Endpoint, Notify};
+use cci_rendezvous::Header;
 use std::time::{Duration, Instant};
 
 /// How long the end waits while nothing goes on.

@@ -8,11 +8,11 @@ use crate::queue::Entry;
 use crate::requests::Space;
 use crate::send::{ACCESS, FLUSH, TOLD};
 use crate::state::State;
-use crate::wire::{self, Given, HEADER, Head, Header, IS_INLINE, IS_TAGGED, LONGEST, LONGEST_OTHER};
+use crate::wire::{self, Given, HEADER, Head, IS_INLINE, IS_TAGGED, LONGEST, LONGEST_OTHER};
 use cci::{Endpoint, Event, Received};
 use cci_matching::Envelope;
 use cci_peers::Peer;
-use cci_rendezvous::{Body, cost_of_bytes};
+use cci_rendezvous::{Body, Header, cost_of_bytes};
 use std::time::Instant;
 
 /// The kinds of contexts of operations of CCI are above this.

@@ -5,9 +5,9 @@ use crate::links::Sending;
 use crate::partner::Control;
 use crate::requests::{Outgoing, Stage};
 use crate::state::State;
-use crate::wire::{self, Header, IS_TAGGED, OFFER};
+use crate::wire::{self, IS_TAGGED, OFFER};
 use cci::{Connection, Endpoint, Failure, Notify, RegisterError, RmaError};
-use cci_rendezvous::{Ended, Link, NoRoom, Unread};
+use cci_rendezvous::{Ended, Header, Link, NoRoom, Unread};
 
 /// Why an operation of CCI has failed.
 pub(crate) const fn code_of(why: Failure) -> Code {

@@ -1,12 +1,13 @@
 //! Partners that break the rules, byte by byte: they lose their link, and nothing else happens.
 
-use crate::wire::{self, ASK, CREDIT, DONE, EAGER, Front, GIVEN, Given, HEADER, Header, IS_INLINE, OFFER, WRITTEN};
+use crate::wire::{self, ASK, CREDIT, DONE, EAGER, Front, GIVEN, Given, HEADER, IS_INLINE, OFFER, WRITTEN};
 use crate::{
     AddressVector, Code, Domain, Endpoint, EndpointOptions, Entry, NOT_AVAILABLE, Queue, QueueOptions, Receive, Record,
     Remote, Segments, Send, Space, What, bits,
 };
 use cci::{Connect, Connection, HeapBytes, Memory, Notify, RmaHandle};
 use cci_conformance::{LIMIT, sm_device};
+use cci_rendezvous::Header;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -74,7 +75,7 @@ impl Scene {
 
     fn introduced() -> Self {
         let scene = Self::new();
-        scene.say(&Header::ident(WINDOW).emit());
+        scene.say(&wire::ident(WINDOW).emit());
         scene
     }
 
@@ -138,10 +139,10 @@ fn who_does_not_introduce_itself_or_does_twice_loses_its_link() {
     scene.say(&eager(0, 1, 0, None));
     scene.until_closed("no introduction");
     let mut scene = Scene::introduced();
-    scene.say(&Header::ident(WINDOW).emit());
+    scene.say(&wire::ident(WINDOW).emit());
     scene.until_closed("two introductions");
     let mut scene = Scene::new();
-    scene.say(&Header::ident(wire::MOST_WINDOW + 1).emit());
+    scene.say(&wire::ident(wire::MOST_WINDOW + 1).emit());
     scene.until_closed("too large a window");
 }
 

@@ -5,10 +5,10 @@ use crate::partner::{Control, Partner};
 use crate::record::Record;
 use crate::requests::Stage;
 use crate::state::{OWN, State};
-use crate::wire::{self, ASK, CREDIT, DONE, GIVEN, HEADER, Header, IS_REFUSED, LONGEST, MOST_DONE, MOST_WINDOW};
+use crate::wire::{self, ASK, CREDIT, DONE, GIVEN, HEADER, IS_REFUSED, LONGEST, MOST_DONE, MOST_WINDOW};
 use cci::{Connection, Endpoint, Failure, Notify};
 use cci_peers::{Change, Lost, Name, Peer, Unreached};
-use cci_rendezvous::{Credit, Flood, Link, MOST_KEPT, longest_of_half};
+use cci_rendezvous::{Credit, Flood, Header, Link, MOST_KEPT, longest_of_half};
 use std::time::Instant;
 
 /// What has become of a message for a partner.
@@ -300,7 +300,7 @@ impl State {
             return;
         };
         if !partner.has_introduced {
-            let ident = Header::ident(partner.window.size());
+            let ident = wire::ident(partner.window.size());
             // A link that is lost reports its end.
             if endpoint.send(connection, &ident.emit(), Notify::OnFailure(0)).is_err() {
                 return self.block(number);

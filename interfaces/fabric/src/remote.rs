@@ -11,9 +11,9 @@ use crate::requests::{Slot, Stage};
 use crate::segments::Segments;
 use crate::send::ACCESS;
 use crate::state::{NO_ENTRY, OWN, State};
-use crate::wire::{Given, HEADER, Header, WRITTEN};
+use crate::wire::{Given, HEADER, WRITTEN};
 use cci::{Connection, Endpoint, Failure, Notify, RegisterError, Registration, Rights, Rma, RmaError};
-use cci_rendezvous::{locate, register};
+use cci_rendezvous::{Header, locate, register};
 
 impl State {
     /// Begins an access.

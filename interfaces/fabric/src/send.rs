@@ -8,11 +8,11 @@ use crate::operations::{Send, What};
 use crate::requests::{Outgoing, Slot, Space, Stage};
 use crate::segments::Segments;
 use crate::state::{NO_ENTRY, OWN, State};
-use crate::wire::{EAGER, Front, Header, IS_INLINE, IS_TAGGED, LONGEST, MOST_INLINE};
+use crate::wire::{EAGER, Front, IS_INLINE, IS_TAGGED, LONGEST, MOST_INLINE};
 use cci::__binding::{Source, send_gathered};
 use cci::{Connection, Endpoint, Notify};
 use cci_matching::Envelope;
-use cci_rendezvous::{Body, MOST_KEPT, cost_of_bytes};
+use cci_rendezvous::{Body, Header, MOST_KEPT, cost_of_bytes};
 
 /// The contexts of operations of CCI whose end is an operation's here: the upper half says which
 /// kind, the lower one which.

@@ -2,7 +2,7 @@
 //! little-endian.
 
 use cci::RmaHandle;
-use cci_rendezvous::Remote;
+use cci_rendezvous::{Header, Remote};
 
 pub(crate) const IDENT: u8 = 1;
 pub(crate) const EAGER: u8 = 2;
@@ -27,7 +27,7 @@ pub(crate) const IS_INLINE: u8 = 8;
 pub(crate) const IS_REFUSED: u8 = 1;
 
 /// Bytes of every header.
-pub(crate) const HEADER: usize = 16;
+pub(crate) const HEADER: usize = Header::LEN;
 /// Bytes before those of a message at most: header, number, remote data.
 pub(crate) const LONGEST: usize = HEADER + 4 + 8;
 /// The longest message for which nothing is charged, bytes.
@@ -44,52 +44,9 @@ pub(crate) const LONGEST_OTHER: usize = HEADER + 8 + 8 + MOST_PIECES * PIECE;
 pub(crate) const MOST_WINDOW: u32 = u16::MAX as u32;
 const RIGHTS: u8 = 3;
 
-/// The first 16 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) kind: u8,
-    pub(crate) flags: u8,
-    /// Granules given back.
-    pub(crate) credit: u16,
-    pub(crate) word: u32,
-    pub(crate) long: u64,
-}
-
-impl Header {
-    pub(crate) const fn new(kind: u8, flags: u8, word: u32, long: u64) -> Self {
-        Self { kind, flags, credit: 0, word, long }
-    }
-
-    pub(crate) const fn ident(window: u32) -> Self {
-        Self::new(IDENT, VERSION, 0, window as u64)
-    }
-
-    #[inline]
-    pub(crate) fn emit(&self) -> [u8; HEADER] {
-        let front = u64::from(self.kind) | u64::from(self.flags) << 8;
-        let front = front | u64::from(self.credit) << 16 | u64::from(self.word) << 32;
-        let mut bytes = [0; HEADER];
-        bytes[..8].copy_from_slice(&front.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.long.to_le_bytes());
-        bytes
-    }
-
-    #[inline]
-    fn read(bytes: &[u8; HEADER]) -> Self {
-        let ([front, long], []) = bytes.as_chunks::<8>() else { unreachable!("twice eight bytes") };
-        let front = u64::from_le_bytes(*front);
-        Self {
-            kind: front as u8,
-            flags: (front >> 8) as u8,
-            credit: (front >> 16) as u16,
-            word: (front >> 32) as u32,
-            long: u64::from_le_bytes(*long),
-        }
-    }
-
-    pub(crate) const fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
-    }
+/// The first message of a side on a link.
+pub(crate) const fn ident(window: u32) -> Header {
+    Header::new(IDENT, VERSION, 0, window as u64)
 }
 
 /// What stands before the bytes of an eager message, and how long it is.
@@ -398,7 +355,7 @@ mod tests {
             assert_eq!(only(&bytes).map(|(_, head)| head), Some(Head::Given { key: 17, memory }));
         }
         for (header, head) in [
-            (Header::ident(MOST_WINDOW), Head::Ident(MOST_WINDOW)),
+            (ident(MOST_WINDOW), Head::Ident(MOST_WINDOW)),
             (Header { credit: 9, ..Header::new(CREDIT, 0, 0, 0) }, Head::Credit),
             (Header::new(ASK, 0, 0, 3), Head::Ask { key: 3 }),
         ] {
@@ -411,11 +368,11 @@ mod tests {
     #[test]
     fn malformed_headers_are_refused() {
         for header in [
-            Header { flags: 2, ..Header::ident(7) },
-            Header { credit: 1, ..Header::ident(7) },
-            Header { word: 1, ..Header::ident(7) },
-            Header::ident(MOST_WINDOW + 1),
-            Header { long: 1 << 32, ..Header::ident(0) },
+            Header { flags: 2, ..ident(7) },
+            Header { credit: 1, ..ident(7) },
+            Header { word: 1, ..ident(7) },
+            ident(MOST_WINDOW + 1),
+            Header { long: 1 << 32, ..ident(0) },
             Header::new(DONE, 0, 0, 0),
             Header::new(DONE, 0, 7, 0),
             Header::new(CREDIT, 0, 1, 0),

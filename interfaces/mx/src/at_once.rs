@@ -3,10 +3,10 @@
 use crate::requests::Outcome;
 use crate::state::{State, received};
 use crate::types::Buffer;
-use crate::wire::{self, HEADER, Head, Header};
+use crate::wire::{self, HEADER, Head};
 use cci::{Endpoint, Received};
 use cci_matching::Envelope;
-use cci_rendezvous::{Source, cost_of_bytes};
+use cci_rendezvous::{Header, Source, cost_of_bytes};
 
 /// What has become of a message in [`State::take_at_once`].
 pub(crate) enum AtOnce {

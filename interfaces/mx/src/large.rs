@@ -5,9 +5,9 @@ use crate::partner::Control;
 use crate::requests::{Outcome, Reading, Stage};
 use crate::state::{Sending, State, received};
 use crate::types::{Buffer, Segments, buffer};
-use crate::wire::{self, DONE, HEADER, Header, LARGE, LONGEST, MOST_PARTS, ONE, REFUSED};
+use crate::wire::{self, DONE, HEADER, LARGE, LONGEST, MOST_PARTS, ONE, REFUSED};
 use cci::{Connection, Endpoint, Failure, Notify, RegisterError, SendError};
-use cci_rendezvous::{Body, Ended, Link, NoRoom, Remote, Unread};
+use cci_rendezvous::{Body, Ended, Header, Link, NoRoom, Remote, Unread};
 
 impl<B: Buffer> State<B> {
     /// Offers the memory of a queued send.
@@ -50,7 +50,7 @@ impl<B: Buffer> State<B> {
         let flags = if parts.len() == 1 { ONE } else { 0 };
         let credit = partner.window.due();
         scratch.clear();
-        scratch.extend(Header { credit, flags, ..Header::new(LARGE, length as u32, bits) }.emit());
+        scratch.extend(Header { credit, ..Header::new(LARGE, flags, length as u32, bits) }.emit());
         scratch.extend(request.bits().to_le_bytes());
         debug_assert_eq!((scratch.len(), HEADER + 8), (LONGEST, LONGEST));
         wire::emit_parts(parts, scratch);

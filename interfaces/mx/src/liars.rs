@@ -7,10 +7,11 @@ use crate::partner::Control;
 use crate::place::{Place, endpoint_options};
 use crate::requests::Request;
 use crate::types::{Address, Match, Status, buffer};
-use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, Header, LARGE, ONE, REFUSED, SYNC};
+use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, LARGE, ONE, REFUSED, SYNC};
 use cci::{Connect, Connection, Memory, Notify, Registration, Rights};
 use cci_conformance::{LIMIT, sm_device};
 use cci_peers::Table;
+use cci_rendezvous::Header;
 use std::time::Instant;
 
 const OWN: u64 = 9 << 32;
@@ -59,7 +60,7 @@ impl Scene {
 
     fn introduced() -> Self {
         let scene = Self::new();
-        scene.say(&Header::ident(SESSION, WINDOW).emit());
+        scene.say(&wire::ident(SESSION, WINDOW).emit());
         scene
     }
 
@@ -107,12 +108,12 @@ impl Scene {
 }
 
 fn eager(len: u32, bytes: &[u8]) -> Vec<u8> {
-    [&Header::new(EAGER, len, 1).emit(), bytes].concat()
+    [&Header::new(EAGER, 0, len, 1).emit(), bytes].concat()
 }
 
 fn offer(len: u32, parts: &[(u32, &cci::RmaHandle)]) -> Vec<u8> {
     let flags = if parts.len() == 1 { ONE } else { 0 };
-    let mut message = Header { flags, ..Header::new(LARGE, len, 1) }.emit().to_vec();
+    let mut message = Header::new(LARGE, flags, len, 1).emit().to_vec();
     message.extend(77_u64.to_le_bytes());
     wire::emit_parts(parts.iter().copied(), &mut message);
     message
@@ -134,26 +135,26 @@ fn a_timer_of_a_request_that_has_ended_costs_later_calls_no_look_at_the_clock() 
 
 #[test]
 fn a_malformed_message_ends_the_link() {
-    let ident = Header::ident(SESSION, WINDOW);
+    let ident = wire::ident(SESSION, WINDOW);
     let handle = cci::RmaHandle::from_bytes(&[1; 32]).expect("a handle");
     let messages: [(&str, Vec<u8>); 14] = [
         ("no bytes", vec![]),
         ("half a header", vec![EAGER; 15]),
-        ("an unknown kind", Header::new(99, 0, 0).emit().to_vec()),
+        ("an unknown kind", Header::new(99, 0, 0, 0).emit().to_vec()),
         ("shorter than stated", eager(5, b"1234")),
         ("longer than stated", eager(3, b"1234")),
         ("a number that is not there", {
-            let header = Header { flags: SYNC, ..Header::new(EAGER, 4, 1) };
+            let header = Header::new(EAGER, SYNC, 4, 1);
             [&header.emit()[..], b"1234"].concat()
         }),
         ("a second introduction", ident.emit().to_vec()),
-        ("credit for nothing", Header { credit: 1, ..Header::new(CREDIT, 0, 0) }.emit().to_vec()),
+        ("credit for nothing", Header { credit: 1, ..Header::new(CREDIT, 0, 0, 0) }.emit().to_vec()),
         ("an offer without parts", offer(5, &[])),
         ("an offer of nothing", offer(0, &[])),
         ("half an offer", offer(5, &[(5, &handle)])[..40].to_vec()),
         ("parts of another length", offer(6, &[(5, &handle), (2, &handle)])),
-        ("an answer with a word", Header::new(DONE, 1, 0).emit().to_vec()),
-        ("an unknown answer", Header { flags: 9, ..Header::new(CONNECTED, 0, 0) }.emit().to_vec()),
+        ("an answer with a word", Header::new(DONE, 0, 1, 0).emit().to_vec()),
+        ("an unknown answer", Header::new(CONNECTED, 9, 0, 0).emit().to_vec()),
     ];
     for (why, message) in messages {
         let mut scene = Scene::introduced();
@@ -170,7 +171,7 @@ fn a_malformed_message_ends_the_link() {
 #[test]
 fn what_comes_before_the_introduction_ends_the_link() {
     for message in
-        [eager(2, b"12"), Header::new(CONNECT, 7, 1).emit().to_vec(), Header::new(DONE, 0, 1).emit().to_vec()]
+        [eager(2, b"12"), Header::new(CONNECT, 0, 7, 1).emit().to_vec(), Header::new(DONE, 0, 0, 1).emit().to_vec()]
     {
         let mut scene = Scene::new();
         scene.say(&message);
@@ -231,7 +232,7 @@ fn answers_for_nothing_are_ignored_and_those_of_others_end_nothing() {
     for number in [0, 1 << 63, receive.bits(), to_self.bits()] {
         for kind in [DONE, CONNECTED] {
             for flags in [0, REFUSED] {
-                scene.say(&Header { flags, ..Header::new(kind, 0, number) }.emit());
+                scene.say(&Header::new(kind, flags, 0, number).emit());
             }
         }
     }
@@ -252,13 +253,13 @@ fn a_liar_ends_its_own_requests_and_gets_what_it_is_offered_alone() {
         let request = scene.to_liar(len, true);
         let number = scene.seen.len();
         scene.until("its message", |scene| scene.seen.len() > number);
-        scene.say(&Header { flags, ..Header::new(DONE, 0, request.bits()) }.emit());
+        scene.say(&Header::new(DONE, flags, 0, request.bits()).emit());
         assert_eq!(scene.end(request).code, code);
     }
     let number = scene.seen.len();
     let request = scene.honest.start_connect((9, 1), 7, 0, 0).expect("room");
     scene.until("its message", |scene| scene.seen.len() > number);
-    scene.say(&Header { flags: REFUSED, ..Header::new(CONNECTED, 0, request.bits()) }.emit());
+    scene.say(&Header::new(CONNECTED, REFUSED, 0, request.bits()).emit());
     assert_eq!(scene.end(request).code, Code::BadKey);
     // Memory that may not be read, and memory that is shorter than stated.
     let shut = scene.own(100, Rights::NONE);

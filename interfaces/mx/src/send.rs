@@ -6,11 +6,11 @@ use crate::partner::Control;
 use crate::requests::{OWN, Outcome, Request, Stage};
 use crate::state::{Sending, State};
 use crate::types::{Address, Buffer, MAX_ENDPOINT_ID, MAX_SEGMENTS, Segments};
-use crate::wire::{EAGER, HEADER, Header, LONGEST, SYNC};
+use crate::wire::{EAGER, HEADER, LONGEST, SYNC};
 use cci::__binding::send_gathered;
 use cci::{Connection, Endpoint, Failure, Notify};
 use cci_matching::Envelope;
-use cci_rendezvous::{Body, MOST_KEPT, cost_of_bytes};
+use cci_rendezvous::{Body, Header, MOST_KEPT, cost_of_bytes};
 
 /// The longest data that are gathered on the stack, bytes; and those for which less of it is
 /// cleared.
@@ -91,7 +91,7 @@ impl<B: Buffer> State<B> {
             return None;
         }
         let credit = partner.window.due();
-        let header = Header { credit, ..Header::new(EAGER, len as u32, bits) };
+        let header = Header { credit, ..Header::new(EAGER, 0, len as u32, bits) };
         if len <= SHORTEST {
             send_short::<{ HEADER + SHORTEST }, B>(endpoint, connection, header, segments, len)?;
         } else if len <= SHORT {
@@ -135,7 +135,7 @@ impl<B: Buffer> State<B> {
         }
         let credit = partner.window.due();
         let flags = if is_sync { SYNC } else { 0 };
-        let header = Header { credit, flags, ..Header::new(EAGER, len as u32, bits) };
+        let header = Header { credit, ..Header::new(EAGER, flags, len as u32, bits) };
         let mut front = [0; LONGEST];
         front[..HEADER].copy_from_slice(&header.emit());
         front[HEADER..].copy_from_slice(&request.bits().to_le_bytes());

@@ -1,7 +1,7 @@
 //! Messages between two endpoints; `docs/design/mx.md` has the format.
 
 use cci::RmaHandle;
-use cci_rendezvous::Remote;
+use cci_rendezvous::{Header, Remote};
 
 pub(crate) const IDENT: u8 = 1;
 pub(crate) const EAGER: u8 = 2;
@@ -21,7 +21,7 @@ pub(crate) const ONE: u8 = 1;
 pub(crate) const REFUSED: u8 = 1;
 
 /// Bytes of every header.
-pub(crate) const HEADER: usize = 16;
+pub(crate) const HEADER: usize = Header::LEN;
 /// Bytes before the data of an eager message at most.
 pub(crate) const LONGEST: usize = HEADER + 8;
 /// A part: its length and its handle.
@@ -33,48 +33,9 @@ pub(crate) const LONGEST_OFFER: usize = LONGEST + 1 + MOST_PARTS * PART;
 /// The largest window: what one header can give back.
 pub(crate) const MOST_WINDOW: u32 = u16::MAX as u32;
 
-/// The first 16 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub(crate) kind: u8,
-    pub(crate) flags: u8,
-    /// Granules given back.
-    pub(crate) credit: u16,
-    pub(crate) word: u32,
-    pub(crate) long: u64,
-}
-
-impl Header {
-    pub(crate) const fn new(kind: u8, word: u32, long: u64) -> Self {
-        Self { kind, flags: 0, credit: 0, word, long }
-    }
-
-    pub(crate) const fn ident(session: u32, window: u32) -> Self {
-        Self { flags: VERSION, ..Self::new(IDENT, session, window as u64) }
-    }
-
-    #[inline]
-    pub(crate) fn emit(&self) -> [u8; HEADER] {
-        let front = u64::from(self.kind) | u64::from(self.flags) << 8;
-        let front = front | u64::from(self.credit) << 16 | u64::from(self.word) << 32;
-        let mut bytes = [0; HEADER];
-        bytes[..8].copy_from_slice(&front.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.long.to_le_bytes());
-        bytes
-    }
-
-    #[inline]
-    fn read(bytes: &[u8; HEADER]) -> Self {
-        let ([front, long], []) = bytes.as_chunks::<8>() else { unreachable!("twice eight bytes") };
-        let front = u64::from_le_bytes(*front);
-        Self {
-            kind: front as u8,
-            flags: (front >> 8) as u8,
-            credit: (front >> 16) as u16,
-            word: (front >> 32) as u32,
-            long: u64::from_le_bytes(*long),
-        }
-    }
+/// The first message of a side on a link.
+pub(crate) const fn ident(session: u32, window: u32) -> Header {
+    Header::new(IDENT, VERSION, session, window as u64)
 }
 
 /// A message without the bytes behind its header.
@@ -185,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_emitted_is_parsed_and_a_shorter_one_is_not() {
         let eager = |flags, len: u32, behind: usize| {
-            let header = Header { flags, credit: 7, ..Header::new(EAGER, len, 0x1122_3344_5566_7788) };
+            let header = Header { flags, credit: 7, ..Header::new(EAGER, 0, len, 0x1122_3344_5566_7788) };
             let mut bytes = header.emit().to_vec();
             bytes.resize(HEADER + behind, 9);
             (header, bytes)
@@ -198,11 +159,11 @@ mod tests {
             assert_eq!(parsed(&eager(flags, len, behind).1), None, "{flags} {len} {behind}");
         }
         for header in [
-            Header::ident(7, 64),
-            Header::new(DONE, 0, 3),
-            Header { flags: REFUSED, ..Header::new(CONNECTED, 0, 3) },
-            Header { credit: 9, ..Header::new(CREDIT, 0, 0) },
-            Header::new(CONNECT, 0x1234, 3),
+            ident(7, 64),
+            Header::new(DONE, 0, 0, 3),
+            Header::new(CONNECTED, REFUSED, 0, 3),
+            Header { credit: 9, ..Header::new(CREDIT, 0, 0, 0) },
+            Header::new(CONNECT, 0, 0x1234, 3),
         ] {
             let bytes = header.emit();
             assert_eq!(parsed(&bytes), Some(Head { header, number: None, from: HEADER }));
@@ -214,18 +175,18 @@ mod tests {
     #[test]
     fn malformed_headers_are_refused() {
         for header in [
-            Header { flags: 2, ..Header::ident(7, 64) },
-            Header { credit: 1, ..Header::ident(7, 64) },
-            Header::ident(7, MOST_WINDOW + 1),
-            Header { flags: 2, ..Header::new(DONE, 0, 3) },
-            Header::new(DONE, 1, 3),
-            Header::new(CREDIT, 1, 0),
-            Header::new(CREDIT, 0, 1),
-            Header { flags: 1, ..Header::new(CONNECT, 0, 0) },
-            Header::new(0, 0, 0),
-            Header::new(8, 0, 0),
-            Header { flags: 2, ..Header::new(LARGE, 5, 0) },
-            Header::new(LARGE, 5, 0),
+            Header { flags: 2, ..ident(7, 64) },
+            Header { credit: 1, ..ident(7, 64) },
+            ident(7, MOST_WINDOW + 1),
+            Header::new(DONE, 2, 0, 3),
+            Header::new(DONE, 0, 1, 3),
+            Header::new(CREDIT, 0, 1, 0),
+            Header::new(CREDIT, 0, 0, 1),
+            Header::new(CONNECT, 1, 0, 0),
+            Header::new(0, 0, 0, 0),
+            Header::new(8, 0, 0, 0),
+            Header::new(LARGE, 2, 5, 0),
+            Header::new(LARGE, 0, 5, 0),
         ] {
             assert_eq!(parsed(&header.emit()), None, "{header:?}");
         }
@@ -237,7 +198,7 @@ mod tests {
         let mut bytes = Vec::new();
         emit_parts([(3, &handle), (4, &handle)].into_iter(), &mut bytes);
         let mut parts = Vec::new();
-        let header = |flags, wanted| Header { flags, ..Header::new(LARGE, wanted, 0) };
+        let header = |flags, wanted| Header::new(LARGE, flags, wanted, 0);
         assert!(parse_parts(&bytes, &header(0, 7), &mut parts) && parts == [3, 4].map(|len| Remote { len, handle }));
         for wanted in [0, 6, 8] {
             assert!(!parse_parts(&bytes, &header(0, wanted), &mut parts));

@@ -4,6 +4,7 @@
 //!
 //! | structure | holds | of |
 //! |---|---|---|
+//! | [`Header`] | kind, flags, credit given back, a word and a long | a message |
 //! | [`Windows`], [`Window`] | what partners may still send, and what is owed to them | an endpoint, a link |
 //! | [`Credit`] | what this side may still send | a link |
 //! | [`Source`], [`Buffers`], [`Body`] | the bytes of a message, and what is kept of one that no receive matches | an endpoint |
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+mod header;
 mod link;
 mod offers;
 mod outbox;
@@ -25,6 +27,7 @@ mod reads;
 mod window;
 
 pub use bodies::{Body, Buffers, MOST_KEPT, Remote, Source};
+pub use header::Header;
 pub use link::{Link, register};
 pub use offers::Offers;
 pub use outbox::{Flood, Outbox};

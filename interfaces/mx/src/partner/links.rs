@@ -5,10 +5,10 @@ use crate::errors::Code;
 use crate::requests::Stage;
 use crate::state::{Sending, State};
 use crate::types::Buffer;
-use crate::wire::{CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
+use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, IDENT, LONGEST, MOST_WINDOW};
 use cci::{Connection, Endpoint, Failure, Notify, SendError};
 use cci_peers::{Change, Lost, Name, Peer, Unreached};
-use cci_rendezvous::{Credit, Flood, Link, MOST_KEPT, longest_of_half};
+use cci_rendezvous::{Credit, Flood, Header, Link, MOST_KEPT, longest_of_half};
 use std::time::Instant;
 
 /// Granules that a link gets when there are no more to give away. MX has them, and refuses links
@@ -249,7 +249,7 @@ impl<B: Buffer> State<B> {
             return;
         };
         if !partner.has_introduced {
-            let ident = Header::ident(own, partner.window.size());
+            let ident = wire::ident(own, partner.window.size());
             debug_assert_eq!(ident.kind, IDENT);
             match endpoint.send(connection, &ident.emit(), Notify::OnFailure(0)) {
                 Ok(()) => partner.has_introduced = true,
@@ -283,7 +283,7 @@ impl<B: Buffer> State<B> {
                 if !partner.window.owes_much() {
                     return true;
                 }
-                if !self.send_header(endpoint, (number, connection), Header::new(CREDIT, 0, 0)) {
+                if !self.send_header(endpoint, (number, connection), Header::new(CREDIT, 0, 0, 0)) {
                     return false;
                 }
                 continue;
@@ -291,12 +291,12 @@ impl<B: Buffer> State<B> {
             let is_sent = match control {
                 Control::Answer(kind, flags, long) => {
                     debug_assert!(kind == DONE || kind == CONNECTED);
-                    let header = Header { flags, ..Header::new(kind, 0, long) };
+                    let header = Header::new(kind, flags, 0, long);
                     self.send_header(endpoint, (number, connection), header)
                 }
                 Control::Connect(request) => match self.requests.get(request).map(|slot| &slot.stage) {
                     Some(Stage::Connecting { key, .. }) => {
-                        let header = Header::new(CONNECT, *key, request.bits());
+                        let header = Header::new(CONNECT, 0, *key, request.bits());
                         self.send_header(endpoint, (number, connection), header)
                     }
                     // Its time is over.
