@@ -3,9 +3,9 @@
 
 mod command_line;
 
+use cci_conformance::build;
 use command_line::Running;
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,21 +14,9 @@ use std::time::{Duration, Instant};
 /// Far longer than anything here takes, so that a machine under load does not fail a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Builds the library beside the command, in the profile of this test: it is no dependency of the
-/// command.
+/// The library, in the profile of this test: it is no dependency of the command.
 fn library() -> PathBuf {
-    let dir = Path::new(env!("CARGO_BIN_EXE_cci")).parent().unwrap();
-    let profile = match dir.file_name().and_then(OsStr::to_str) {
-        None | Some("debug") => "dev",
-        Some(other) => other,
-    };
-    // Where a target is named cargo puts everything one directory deeper.
-    let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).ancestors().nth(depth).unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "cci-c", "--profile", profile, "--target-dir"]).arg(target);
-    assert!(cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-    let library = dir.join("libcci_c.so");
+    let library = build("cci-c", Path::new(env!("CARGO_TARGET_TMPDIR"))).join("libcci_c.so");
     assert!(library.is_file(), "cargo build has made no {}", library.display());
     library
 }
