@@ -34,11 +34,12 @@ impl Engine {
     }
 
     /// Probes the peer of a sealed connection that somebody calls unreachable. Nothing else
-    /// follows, as anybody can say so, unless the peer has been silent for as long as one that is
-    /// not waited for patiently: no other word of its end comes to a patient engine.
+    /// follows, as anybody can say so, but in a patient engine, to which no other word of its end
+    /// comes: there it counts once the peer has been silent for as long as others wait.
     fn probe_sealed<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return };
-        if self.flows.get(conn.flow).is_some_and(|flow| is_overdue(now, conn, flow)) {
+        let patient = self.config.patient;
+        if patient && self.flows.get(conn.flow).is_some_and(|flow| is_overdue(now, conn, flow)) {
             return self.break_connection(now, index, Failure::TimedOut, host);
         }
         conn.set(bit::PING);
