@@ -23,7 +23,7 @@ pub use wire_parse::wire_parse;
 pub type Target = fn(&[u8]);
 
 /// The parsers outside the protocol, by name: that of a folder of the corpus.
-pub const PARSERS: [(&str, Target); 42] = [
+pub const PARSERS: [(&str, Target); 45] = [
     ("am_message", cci_am::fuzzing::message),
     ("am_via_frames", cci_am_via::fuzzing::frames),
     ("am_via_name", cci_am_via::fuzzing::name),
@@ -31,10 +31,13 @@ pub const PARSERS: [(&str, Target); 42] = [
     ("auto_uri", cci_auto::fuzzing::uri),
     ("configuration", cci::fuzzing::configuration),
     ("documents", cci_report::fuzzing::document),
+    ("fabric_message", cci_fabric::fuzzing::message),
+    ("fabric_record", cci_fabric::fuzzing::record),
     ("host_and_port", parsers::host_and_port),
     ("hosts", cci_launcher::fuzzing::hosts),
     ("job_client", cci_job::fuzzing::client),
     ("job_frame", cci_job::fuzzing::frame),
+    ("job_manager", cci_job::fuzzing::manager),
     ("job_places", cci_job::fuzzing::places),
     ("job_pmi", cci_job::fuzzing::process_manager),
     ("job_store", cci_job::fuzzing::store),

@@ -20,6 +20,8 @@ mod core;
 mod counter;
 mod domain;
 mod endpoint;
+#[doc(hidden)]
+pub mod fuzzing;
 mod incoming;
 mod large;
 #[cfg(test)]

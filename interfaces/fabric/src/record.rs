@@ -53,10 +53,11 @@ impl Record {
     /// `None`: the URI does not fit.
     #[must_use]
     pub fn of_uri(uri: &str, identity: u64) -> Option<Self> {
-        match uri.strip_prefix("cci://") {
+        let record = match uri.strip_prefix("cci://") {
             Some(rest) => Self::of_auto(rest),
             None => Self::of_text(uri, identity),
-        }
+        };
+        record.filter(|record| record.uri().is_some())
     }
 
     fn of_text(uri: &str, identity: u64) -> Option<Self> {
@@ -110,8 +111,11 @@ impl Record {
                 _ => {}
             }
         }
-        record.put_addresses(&addresses);
-        (record.0[1] & (SM | SOCK | TCP) != 0).then_some(record)
+        // Addresses without a port lead nowhere.
+        if record.0[1] & (SOCK | TCP) != 0 {
+            record.put_addresses(&addresses);
+        }
+        Some(record)
     }
 
     /// Those of the first one's family, not those of one link alone, as many as there is room for.
@@ -280,8 +284,13 @@ mod tests {
         let kept = of(",sock=10.0.0.1:1,+169.254.0.9,+2001:db8::1,+10.0.0.2,+10.0.0.3,+10.0.0.4,+10.0.0.5");
         let wanted = format!("{HEAD},sock=10.0.0.1:1,+10.0.0.2,+10.0.0.3,+10.0.0.4");
         assert_eq!(kept.and_then(|record| record.uri()), Some(wanted));
+        let without_port = of(",sm=1/2,+10.0.0.2,+10.0.0.3").expect("a record");
+        assert_eq!(Some(without_port), of(",sm=1/2"));
         assert_eq!(of(",pigeon=1").map(|record| record.uri()), None);
-        assert_eq!(Record::of_uri(&format!("sock://{}", "9".repeat(40)), 0), None);
+        let port = format!("{HEAD},sock=10.0.0.1:0,tcp=10.0.0.1:2");
+        for wrong in [port, format!("sock://{}", "9".repeat(40)), "sm:/4711".into(), "sm://4711\0".into()] {
+            assert_eq!(Record::of_uri(&wrong, 0), None, "{wrong:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::joining;
 use crate::place::{self, Local};
+use crate::pmi::server::{ManagerEvent, ProcessManager, Seat};
 use crate::secret::Secret;
 use crate::server::Server;
 use crate::source::Environment;
@@ -114,6 +115,46 @@ pub fn process_manager(bytes: &[u8]) {
     let Ok(mut joined) = joining::join(&Environment(&variables), Duration::ZERO) else { return };
     let _ = joined.source.publish("key", b"value");
     let _ = joined.source.look_up(0, "key", Duration::ZERO);
+}
+
+/// What ranks of an MPI send to the process manager that a launcher is: pieces behind a byte that
+/// tells whose, and how long; an empty one is the end of that rank. The last rank is none of the
+/// job.
+pub fn manager(mut bytes: &[u8]) {
+    let seats = [0, 0, 1].map(|host| Seat { host, program: 0 });
+    let mut manager = ProcessManager::new("job", seats.to_vec()).traced();
+    let mut is_closed = [false; RANKS as usize];
+    while let Some((first, rest)) = bytes.split_first() {
+        let (piece, rest) = rest.split_at(usize::from(first >> 2).min(rest.len()));
+        let rank = u32::from(first & 3);
+        bytes = rest;
+        if piece.is_empty() {
+            manager.handle_gone(rank);
+        } else {
+            manager.handle_bytes(rank, piece);
+            manager.advance(|_| true);
+        }
+        check(&mut manager, &mut is_closed);
+    }
+    (0..RANKS).for_each(|rank| manager.handle_gone(rank));
+    check(&mut manager, &mut is_closed);
+    assert!((0..RANKS).all(|rank| !manager.is_behind(rank)));
+}
+
+/// A rank whose connection is closed gets nothing more, and whoever reads the output of the job
+/// gets text.
+fn check(manager: &mut ProcessManager, is_closed: &mut [bool; RANKS as usize]) {
+    let is_text = |text: &str| !text.contains(char::is_control);
+    while let Some(event) = manager.poll_event() {
+        match event {
+            ManagerEvent::Answer { rank, bytes } => assert!(!is_closed[rank as usize] && !bytes.is_empty()),
+            ManagerEvent::Closed { rank, why } => {
+                assert!(is_text(&why) && !std::mem::replace(&mut is_closed[rank as usize], true));
+            }
+            ManagerEvent::Aborted { rank, why, .. } => assert!(rank < RANKS && why.len() <= 200 && is_text(&why)),
+            ManagerEvent::Report(text) | ManagerEvent::Line(text) => assert!(is_text(&text)),
+        }
+    }
 }
 
 /// Places that ranks give each other: pieces behind a byte that tells how long.
