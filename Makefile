@@ -19,7 +19,8 @@
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
 #                            another each time; the Split-C programs on up to 8 ranks; and a
 #                            million puts of Portals that nobody wants
-# make mpi                   start programs of MPICH by cci run, 64 ranks of them
+# make mpi                   programs of MPICH by cci run: 64 ranks, ten minutes without a call,
+#                            five minutes stopped
 # make jobs                  interrupt 100 parallel jobs, and start 32 ranks beside hydra, where
 #                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
@@ -127,7 +128,7 @@ soak: prepare
 
 # The time of 32 ranks counts from their start until each has the values of all.
 mpi: prepare
-	cargo test --locked -p cci-cli --test run_mpi -- --include-ignored
+	PIP_SECONDS=600 cargo test --locked -p cci-cli --test run_mpi -- --include-ignored
 
 jobs: prepare
 	cargo build --locked --release -p cci-cli

@@ -238,3 +238,18 @@ pub fn pair(mtu: u32) -> [Net; 2] {
     nets[0].join(("v0", "10.0.0.1/24"), &nets[1], ("v1", "10.0.0.2/24"), mtu);
     nets
 }
+
+/// Gives two name spaces the names a and b for `ip netns exec`, in a mount name space that ends
+/// with the command.
+const NAMED: &str = "mount -t tmpfs none /run && mkdir /run/netns || exit 1
+    for name in a b; do touch /run/netns/$name && mount --bind $1 /run/netns/$name || exit 1; shift; done
+    exec \"$@\"";
+
+/// A command whose arguments are another one with its arguments, for which `ip netns exec` knows
+/// these two as a and b.
+#[must_use]
+pub fn named(nets: [&Net; 2]) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", NAMED, "sh"]).args(nets.map(Net::path));
+    command
+}

@@ -4,12 +4,14 @@
 use serde_json::Value;
 use std::process::{Child, Command, Output, Stdio};
 
+/// A configuration of the user's, and a job around it.
+pub(crate) const UNSET: [&str; 8] =
+    ["CCI_CONFIG", "CCI_CTP", "CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN", "CCI_SECRET_FILE"];
+
 /// The command, without a configuration of the user's, and outside of any job.
 pub(crate) fn cci(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    for variable in
-        ["CCI_CONFIG", "CCI_CTP", "CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN", "CCI_SECRET_FILE"]
-    {
+    for variable in UNSET {
         command.env_remove(variable);
     }
     command.args(arguments).stdin(Stdio::null());

@@ -4,7 +4,7 @@
 use crate::auto::{is_loopback, open_to_strangers};
 use crate::pingpong::{built, command};
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure};
-use cci_conformance::namespace::{Net, pair};
+use cci_conformance::namespace::{Net, named, pair};
 use cci_conformance::process::Running;
 use cci_conformance::{LIMIT, World, device_of, open};
 use cci_job::Job;
@@ -19,16 +19,9 @@ pub(crate) const RANK: &str = "--rank-of-a-job";
 /// What a rank writes first, before its URI.
 const URI: &str = "uri ";
 
-/// Gives two name spaces the names a and b for `ip netns exec`, in a mount name space that ends
-/// with the command.
-const NAMED: &str = "mount -t tmpfs none /run && mkdir /run/netns || exit 1
-    for name in a b; do touch /run/netns/$name && mount --bind $1 /run/netns/$name || exit 1; shift; done
-    exec \"$@\"";
-
 /// `cci run` of ranks in two name spaces, so many in each, with these options besides.
 pub(crate) fn job(nets: [&Net; 2], slots: u32, options: &[&str]) -> Command {
-    let mut job = Command::new("unshare");
-    job.args(["--mount", "sh", "-c", NAMED, "sh"]).args(nets.map(Net::path));
+    let mut job = named(nets);
     let (ranks, hosts) = ((2 * slots).to_string(), format!("a:{slots},b:{slots}"));
     job.arg(command()).args(["run", "-n", &ranks, "-H", &hosts, "--rsh", "ip netns exec"]).args(options);
     for variable in ["CCI_JOB_FD", "CCI_LISTEN", "CCI_CONFIG", "CCI_CTP"] {

@@ -1,44 +1,12 @@
-//! `cci run --mpi` and `cci mpi-env`: PMI as its clients see it, and MPICH where it can be had.
+//! PMI as its clients see it, and what is said before an MPI starts.
 
-mod command_line;
-
-use command_line::{cci, exact as text, lines};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use crate::command_line::{cci, exact as text, lines};
+use crate::{installed, output, own, rsh};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
-
-/// A job of an MPI with a network of its own.
-fn own(arguments: &[&str]) -> Command {
-    let mut command = cci(&["run", "--mpi=own"]);
-    for variable in ["CCI_MPI_TRACE", "CCI_PMI", "FI_PROVIDER"] {
-        command.env_remove(variable);
-    }
-    command.args(arguments);
-    command
-}
-
-fn output(command: &mut Command) -> Output {
-    command.output().expect("the command")
-}
-
-/// Tells people why a test does less here.
-fn skipped(why: &str) {
-    // Without a standard error there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
-
-/// A command that stands for `ssh`: it forgets the host and runs the rest here.
-fn rsh(folder: &Path) -> String {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join("rsh");
-    std::fs::write(&path, "#!/bin/sh\nshift; exec \"$@\"\n").expect("a file");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
-    path.to_str().expect("text").to_owned()
-}
 
 /// `cci job` is a client of PMI where it does not see that it was started by `cci run`.
 const CLIENT: [&str; 4] = ["env", "-u", "CCI_JOB_FD", env!("CARGO_BIN_EXE_cci")];
@@ -174,21 +142,6 @@ fn each_line_of_both_sides_is_traced() {
     assert!(text(&full.stderr).contains("the job goes on without it"), "{full:?}");
 }
 
-/// The command as it is installed, with or without a provider beside it.
-fn installed(folder: &Path, has_provider: bool) -> PathBuf {
-    let (bin, fabric) = (folder.join("bin"), folder.join("lib/cci/fabric"));
-    let command = bin.join("cci");
-    std::fs::create_dir_all(&bin).expect("a folder");
-    std::fs::create_dir_all(&fabric).expect("a folder");
-    if !command.exists() {
-        std::fs::hard_link(env!("CARGO_BIN_EXE_cci"), &command).expect("one file system");
-    }
-    if has_provider {
-        std::fs::write(fabric.join("libcci-fi.so"), "").expect("a file");
-    }
-    command
-}
-
 #[test]
 fn the_network_of_cci_needs_its_provider() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -249,114 +202,5 @@ fn an_mpi_that_cannot_be_started_is_named_with_the_remedy() {
     for network in ["--mpi", "--mpi=own"] {
         let why = "is Open MPI, which its own mpirun starts; start it by that, or install MPICH: pip install mpich.\n";
         assert_eq!(refused(&["run", network, "-n", "1", "true"]), format!("cci: {} {why}", path.display()));
-    }
-}
-
-/// What is installed, without another try.
-const WHEELS: [&str; 4] = ["--retries", "0", "mpich", "mpi4py"];
-
-/// A Python that has MPICH and mpi4py, in an environment below the target directory that is made
-/// once; nothing where they cannot be had in so many seconds.
-fn python(limit: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mpi4py");
-    let (python, stamp) = (folder.join("bin/python"), folder.join("installed"));
-    if stamp.exists() {
-        return Some(python);
-    }
-    let quiet = |command: &mut Command| {
-        let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        ended.is_ok_and(|status| status.success())
-    };
-    let is_there = quiet(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))
-        && quiet(Command::new("timeout").arg(limit).arg(&python).args(["-m", "pip", "install", "-q"]).args(WHEELS));
-    if !is_there {
-        skipped("no Python with mpich and mpi4py (python3 -m venv, and pip with a network); make mpi waits longer");
-        return None;
-    }
-    std::fs::write(&stamp, "").expect("a file");
-    Some(python)
-}
-
-/// Each rank greets, sends around a ring, and takes part in a sum; and looks a name up.
-const PROGRAM: &str = r#"
-from mpi4py import MPI
-world = MPI.COMM_WORLD
-rank, size = world.rank, world.size
-here = world.Split_type(MPI.COMM_TYPE_SHARED).size
-token = world.sendrecv(bytes([rank]) * 100_000, (rank + 1) % size, source=(rank - 1) % size)
-assert token == bytes([(rank - 1) % size]) * 100_000
-if rank == 0:
-    MPI.Publish_name("a service", "port-7")
-world.barrier()
-assert MPI.Lookup_name("a service") == "port-7"
-world.barrier()
-print(f"{rank} of {size}, {here} here, {world.allreduce(rank)}, {world.Get_attr(MPI.APPNUM)}", flush=True)
-"#;
-
-/// Runs four ranks of a program of mpi4py.
-fn mpich(python: &Path, options: &[&str], program: &str) -> Output {
-    let python = python.to_str().expect("text");
-    output(&mut own(&[options, &["-n", "4", python, "-c", program]].concat()))
-}
-
-#[test]
-fn mpich_runs_by_its_own_shared_memory_and_by_its_network_between_hosts() {
-    let Some(python) = python("15") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let rsh = rsh(folder.path());
-    for (options, here) in [(&[][..], 4), (&["-H", "there:2,localhost:2", "--rsh", &rsh], 2)] {
-        let ended = mpich(&python, options, PROGRAM);
-        assert!(ended.status.success(), "{}", text(&ended.stderr));
-        let expected = (0..4).map(|rank| format!("{rank} of 4, {here} here, 6, 0"));
-        assert_eq!(lines(&ended.stdout), expected.collect::<Vec<_>>());
-    }
-    let abort =
-        "from mpi4py import MPI; MPI.COMM_WORLD.rank == 2 and MPI.COMM_WORLD.Abort(9); MPI.COMM_WORLD.barrier()";
-    let ended = mpich(&python, &[], abort);
-    assert_eq!(ended.status.code(), Some(9), "{ended:?}");
-    assert!(text(&ended.stderr).contains("rank 2 has aborted the job; the job ends with status 9"), "{ended:?}");
-}
-
-#[test]
-fn mpich_sends_over_cci() {
-    let Some(python) = python("15") else { return };
-    let built = cci_conformance::build("cci-fabric-c", Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let command = installed(folder.path(), false);
-    let provider = folder.path().join("lib/cci/fabric/libcci-fi.so");
-    std::fs::copy(built.join("libcci_fi.so"), &provider).expect("the library is built");
-    let (rsh, python) = (rsh(folder.path()), python.to_str().expect("text"));
-    let program = format!("{PROGRAM}\nprint('libcci-fi.so' in open('/proc/self/maps').read(), flush=True)");
-    for hosts in [&[][..], &["-H", "there:2,localhost:2", "--rsh", &rsh]] {
-        let mut job = Command::new(&command);
-        for variable in ["FI_PROVIDER", "MPIR_CVAR_NOLOCAL", "CCI_LOG"] {
-            job.env_remove(variable);
-        }
-        job.args(["run", "--mpi"]).args(hosts).args(["-n", "4", python, "-c", &program]).stdin(Stdio::null());
-        let ended = output(&mut job);
-        assert!(ended.status.success(), "{}", text(&ended.stderr));
-        let mut lines = lines(&ended.stdout);
-        lines.sort_unstable();
-        let greetings = (0..4).map(|rank| format!("{rank} of 4, 1 here, 6, 0"));
-        assert_eq!(lines, greetings.chain(vec!["True".to_owned(); 4]).collect::<Vec<_>>());
-    }
-}
-
-/// `make mpi` runs it.
-#[test]
-#[ignore = "64 interpreters of Python take a while"]
-fn sixty_four_ranks_of_mpich_meet_by_shared_memory_and_by_a_network() {
-    let Some(python) = python("600") else { return };
-    let python = python.to_str().expect("text");
-    // TCP by libfabric, and no shared memory of MPICH.
-    let network = [("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp"), ("MPIR_CVAR_NOLOCAL", "1")];
-    for (ranks, here, variables) in [(64, 64, &[][..]), (16, 1, &network)] {
-        let mut job = own(&["-n", &ranks.to_string(), python, "-c", PROGRAM]);
-        let ended = output(job.envs(variables.iter().copied()));
-        assert!(ended.status.success(), "{}", text(&ended.stderr));
-        let sum = ranks * (ranks - 1) / 2;
-        let mut expected: Vec<_> = (0..ranks).map(|rank| format!("{rank} of {ranks}, {here} here, {sum}, 0")).collect();
-        expected.sort_unstable();
-        assert_eq!(lines(&ended.stdout), expected);
     }
 }
