@@ -174,10 +174,12 @@ impl Lane {
         let registry = self.peer_memory.registry().ok_or(Failure::Disconnected)?;
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
-        let resolved = registry.resolve(connection, &pending.remote, range, pending.access.rights());
-        let Some(target) = resolved.map_or_else(|| self.resolve_late(state, pending), |target| Ok(Some(target)))?
-        else {
-            return Ok(None);
+        let target = match registry.resolve(connection, &pending.remote, range, pending.access.rights()) {
+            Some(target) => target,
+            None => match self.resolve_late(state, pending)? {
+                Some(target) => target,
+                None => return Ok(None),
+            },
         };
         if self.peer_memory.lacks(target.segment) {
             // The target sent it before anyone could know the handle.
@@ -226,6 +228,7 @@ impl Lane {
     /// Resolves the target of an operation whose registration is published in a chunk that was not
     /// mapped. `None`: it cannot be mapped here, and the target looks the registration up itself.
     #[cold]
+    #[inline(never)]
     fn resolve_late(&mut self, state: &mut EndpointState, pending: &Pending) -> Result<Option<Target>, Failure> {
         for is_read in [false, true] {
             let registry = self.peer_memory.registry().ok_or(Failure::Disconnected)?;
