@@ -38,6 +38,8 @@ const MAX_MESSAGE: usize = (1 << 63) - 1;
 const INJECT: usize = 32;
 const PIECES: usize = 4;
 const WORD: usize = 8;
+/// The newest of those who may go on with operations.
+const LAST_PROGRESS: fi_progress = FI_PROGRESS_CONTROL_UNIFIED;
 /// Every bit of a tag is the program's (fi_endpoint(3)).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 /// Bytes of unexpected messages that an endpoint keeps.
@@ -198,14 +200,6 @@ fn as_asked(what: &str, asked: u32, default: u32, last: u32) -> Result<u32, Stri
     Ok(if asked == 0 { default } else { asked })
 }
 
-/// Who goes on with operations: the program's calls. No thread is promised that would.
-fn progress(what: &str, asked: fi_progress) -> Result<fi_progress, String> {
-    if asked == FI_PROGRESS_AUTO {
-        return Err(format!("{what} is FI_PROGRESS_AUTO, and cci offers FI_PROGRESS_MANUAL; change it in the hints"));
-    }
-    as_asked(what, asked, FI_PROGRESS_MANUAL, FI_PROGRESS_CONTROL_UNIFIED)
-}
-
 fn domain(hints: &Hints, version: u32) -> Result<fi_domain_attr, String> {
     let asked = &hints.domain;
     named("domain_attr.name", hints.domain_name.as_ref())?;
@@ -229,8 +223,13 @@ fn domain(hints: &Hints, version: u32) -> Result<fi_domain_attr, String> {
     at_most("domain_attr.resource_mgmt", asked.resource_mgmt, FI_RM_ENABLED)?;
     Ok(fi_domain_attr {
         threading: as_asked("domain_attr.threading", asked.threading, FI_THREAD_SAFE, FI_THREAD_ENDPOINT)?,
-        control_progress: progress("domain_attr.control_progress", asked.control_progress)?,
-        data_progress: progress("domain_attr.data_progress", asked.data_progress)?,
+        control_progress: as_asked(
+            "domain_attr.control_progress",
+            asked.control_progress,
+            FI_PROGRESS_MANUAL,
+            LAST_PROGRESS,
+        )?,
+        data_progress: as_asked("domain_attr.data_progress", asked.data_progress, FI_PROGRESS_MANUAL, LAST_PROGRESS)?,
         resource_mgmt: FI_RM_ENABLED,
         av_type: as_asked("domain_attr.av_type", asked.av_type, FI_AV_TABLE, FI_AV_TABLE)?,
         mr_mode: memory_mode(asked.mr_mode, version)?,

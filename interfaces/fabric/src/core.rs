@@ -36,8 +36,14 @@ impl Core {
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State, &Endpoint) -> R) -> R {
         let mut state = self.lock();
+        state.calls = state.calls.wrapping_add(1);
+        self.act(&mut state, act)
+    }
+
+    #[inline]
+    fn act<R>(&self, state: &mut State, act: impl FnOnce(&mut State, &Endpoint) -> R) -> R {
         let had_work = state.has_deferred_work();
-        let result = act(&mut state, &self.endpoint);
+        let result = act(state, &self.endpoint);
         if !had_work && state.has_deferred_work() {
             state.nudge();
         }
@@ -57,6 +63,12 @@ impl Source for Core {
     #[inline]
     fn progress(&self) {
         self.with(State::progress);
+    }
+
+    fn drive(&self) -> u64 {
+        let mut state = self.lock();
+        self.act(&mut state, State::progress);
+        state.calls
     }
 
     #[inline]

@@ -2,11 +2,12 @@
 
 use crate::bits::{READ, RECV, REMOTE_READ, REMOTE_WRITE, SEND, WRITE};
 use crate::code::Code;
+use crate::driver::Driver;
 use cci::{Device, Memory, Rights};
 use cci_mem::mutex::lock;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// What endpoints, queues and registrations belong to. Any thread may use it; clones are the same
 /// domain.
@@ -27,6 +28,15 @@ struct Shared {
     open: Arc<()>,
     regions: Mutex<Regions>,
     is_crowded: bool,
+    driver: OnceLock<Arc<Driver>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(driver) = self.driver.get() {
+            driver.end();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -128,7 +138,28 @@ impl Domain {
     #[must_use]
     pub fn beside(device: Device, is_crowded: bool) -> Self {
         let (open, regions) = (Arc::new(()), Mutex::new(Regions::default()));
-        Self(Arc::new(Shared { device, open, regions, is_crowded }))
+        Self(Arc::new(Shared { device, open, regions, is_crowded, driver: OnceLock::new() }))
+    }
+
+    /// Starts a thread that goes on with the endpoints that are enabled from here on, whether or
+    /// not the program makes calls (`FI_PROGRESS_AUTO`). It sleeps while nothing comes, leaves the
+    /// endpoints to a program that calls at least once a millisecond, and ends with the domain.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::TooManyFiles`], [`Code::NoMemory`]: there is no descriptor, or no thread.
+    pub fn drive(&self) -> Result<(), Code> {
+        if self.0.driver.get().is_none() {
+            let driver = Driver::start()?;
+            if let Err(second) = self.0.driver.set(driver) {
+                second.end();
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn driver(&self) -> Option<&Arc<Driver>> {
+        self.0.driver.get()
     }
 
     /// Whether anything of it is open.

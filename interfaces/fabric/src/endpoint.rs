@@ -209,6 +209,9 @@ impl Endpoint {
         for (counter, _) in &pending.counters {
             counter.attach(&source)?;
         }
+        if let Some(driver) = self.domain.driver() {
+            driver.attach(&source)?;
+        }
         self.core.set(core).map_err(|_| Code::BadState)
     }
 
@@ -322,6 +325,9 @@ impl Endpoint {
         let Some(core) = self.core.get() else { return };
         core.close();
         let source: Arc<dyn Source> = Arc::<Core>::clone(core);
+        if let Some(driver) = self.domain.driver() {
+            driver.detach(&source);
+        }
         let pending = std::mem::take(&mut *lock(&self.pending));
         for (queue, _) in pending.transmit.iter().chain(&pending.receive) {
             queue.detach(&source);
@@ -365,6 +371,7 @@ impl State {
             kept: 0,
             registered: Default::default(),
             scratch: Vec::new(),
+            calls: 0,
             accesses: 0,
             flushes: 0,
             failed: None,

@@ -19,6 +19,7 @@ mod code;
 mod core;
 mod counter;
 mod domain;
+mod driver;
 mod endpoint;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -84,6 +84,8 @@ pub(crate) struct State {
     /// Registrations of CCI of the domain's memory, by key.
     pub(crate) registered: HashMap<u64, (u32, Registration<Memory>)>,
     pub(crate) scratch: Vec<u8>,
+    /// Counts calls of the program.
+    pub(crate) calls: u64,
     /// Counts accesses.
     pub(crate) accesses: u32,
     /// Last messages of a close that have not arrived.

@@ -24,8 +24,10 @@ const WITHIN: Duration = Duration::from_micros(50);
 
 /// What changes a value: an endpoint, as queues and counters see it.
 pub(crate) trait Source: Send + Sync {
-    /// Takes what has come, and goes on with what waits.
+    /// Takes what has come, and goes on with what waits: a call of the program.
     fn progress(&self);
+    /// The same by a thread of the library. Returns how many calls the program has made so far.
+    fn drive(&self) -> u64;
     /// What its sleepers wait for.
     fn endpoint(&self) -> &Endpoint;
     /// How long a thread may sleep without an event.
@@ -164,6 +166,17 @@ impl<T> Watch<T> {
         }
     }
 
+    /// Has the endpoints go on by a thread of the library. Returns how many calls the program has
+    /// made on them so far.
+    pub(crate) fn drive(&self) -> u64 {
+        self.endpoints().iter().fold(0, |calls, core| calls.wrapping_add(core.drive()))
+    }
+
+    /// Sleeps for so long, whatever the endpoints do; a ring ends it.
+    pub(crate) fn rest<R>(&self, limit: Duration) -> Result<Option<R>, Code> {
+        self.sleep_on(&[], Some(limit), |_| None)
+    }
+
     /// A thread has read in vain.
     #[inline]
     pub(crate) fn in_vain(&self) {
@@ -242,14 +255,24 @@ impl<T> Watch<T> {
 
     /// Sleeps until the value has changed or an endpoint has something to do, unless `take` has
     /// something.
-    fn sleep<R>(
+    pub(crate) fn sleep<R>(
         &self,
         left: Option<Duration>,
         take: impl FnOnce(&mut Held<T>) -> Option<R>,
     ) -> Result<Option<R>, Code> {
-        let wake = self.wake()?;
         // Kept open while this thread sleeps.
         let cores: Vec<Arc<dyn Source>> = self.endpoints().clone();
+        self.sleep_on(&cores, left, take)
+    }
+
+    /// As [`Watch::sleep`], on these endpoints.
+    fn sleep_on<R>(
+        &self,
+        cores: &[Arc<dyn Source>],
+        left: Option<Duration>,
+        take: impl FnOnce(&mut Held<T>) -> Option<R>,
+    ) -> Result<Option<R>, Code> {
+        let wake = self.wake()?;
         let mut held = self.enter();
         if let Some(found) = take(&mut held) {
             return Ok(Some(found));
@@ -281,7 +304,8 @@ impl<T> Watch<T> {
         Ok(None)
     }
 
-    fn wake(&self) -> Result<&OwnedFd, Code> {
+    /// The descriptor of sleepers, made at the first call.
+    pub(crate) fn wake(&self) -> Result<&OwnedFd, Code> {
         if let Some(wake) = self.wake.get() {
             return Ok(wake);
         }

@@ -4,8 +4,9 @@ use super::kinds::{Domain, Fabric, OfDomain};
 use super::object::{answered, front, operations, table};
 use super::refused::refused;
 use super::{address, counter, endpoint, memory, queue};
+use crate::hints::Hints;
 use cci_fabric::Code;
-use cci_fabric_sys::{FI_CLASS_DOMAIN, fi_info, fi_ops, fi_ops_domain, fid, fid_domain, fid_fabric};
+use cci_fabric_sys::{FI_CLASS_DOMAIN, FI_PROGRESS_AUTO, fi_info, fi_ops, fi_ops_domain, fid, fid_domain, fid_fabric};
 use cci_mem::arguments::Out;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub(super) unsafe extern "C" fn open(
 /// As fi_domain(3) states.
 pub(super) unsafe extern "C" fn open_with(
     fabric: *mut fid_fabric,
-    _: *mut fi_info,
+    info: *mut fi_info,
     domain: *mut *mut fid_domain,
     flags: u64,
     context: *mut c_void,
@@ -57,12 +58,17 @@ pub(super) unsafe extern "C" fn open_with(
         // SAFETY: the caller's promise.
         let (own, domain) = unsafe { (Fabric::own(fabric), Out::new(domain)) };
         let domain = domain.variable(Code::Invalid)?;
+        // SAFETY: likewise; it is of the version that the fabric was opened with.
+        let asked = unsafe { Hints::read(info, own.version) }.unwrap_or_default().domain;
         let c = fid_domain {
             fid: front(FI_CLASS_DOMAIN, context, &OPERATIONS),
             ops: table(&TABLE),
             mr: table(&memory::TABLE),
         };
         let opened = crate::job::domain()?;
+        if [asked.data_progress, asked.control_progress].contains(&FI_PROGRESS_AUTO) {
+            opened.drive()?;
+        }
         domain.put(Domain::give(c, OfDomain { domain: opened, version: own.version, _open: Arc::clone(&own.open) }));
         Ok(())
     })

@@ -78,7 +78,7 @@ const CASES: &[Case] = cases! {
     domain_attr.name = c"eth0".as_ptr().cast_mut() => REFUSED;
     domain_attr.threading = FI_THREAD_ENDPOINT => 0;
     domain_attr.threading = FI_THREAD_ENDPOINT + 1 => REFUSED;
-    domain_attr.control_progress = FI_PROGRESS_AUTO => REFUSED;
+    domain_attr.control_progress = FI_PROGRESS_CONTROL_UNIFIED + 1 => REFUSED;
     domain_attr.data_progress = FI_PROGRESS_CONTROL_UNIFIED + 1 => REFUSED;
     domain_attr.resource_mgmt = FI_RM_DISABLED => 0;
     domain_attr.resource_mgmt = FI_RM_ENABLED + 1 => REFUSED;
@@ -173,7 +173,7 @@ fn an_answer_is_met_when_it_is_asked_for() {
 #[test]
 fn values_that_need_nothing_of_the_provider_are_answered_as_asked() {
     for threading in FI_THREAD_SAFE..=FI_THREAD_ENDPOINT {
-        for (av, progress) in [(FI_AV_MAP, FI_PROGRESS_MANUAL), (FI_AV_TABLE, FI_PROGRESS_MANUAL)] {
+        for (av, progress) in [(FI_AV_MAP, FI_PROGRESS_MANUAL), (FI_AV_TABLE, FI_PROGRESS_AUTO)] {
             let hints = Hints::new(NEWEST);
             // SAFETY: hints of this test, and an answer.
             let answer = unsafe {

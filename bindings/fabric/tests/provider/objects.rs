@@ -41,7 +41,13 @@ struct Opened {
 
 impl Opened {
     fn new(version: u32) -> Self {
+        Self::with(version, |_| ())
+    }
+
+    /// `change`: the answer of the provider before a domain is opened with it.
+    fn with(version: u32, change: impl FnOnce(*mut fi_info)) -> Self {
         let infos = getinfo(version, (None, None), 0, null()).expect("an answer");
+        change(infos.0);
         // SAFETY: the record lives as long as the library; an answer has all parts.
         let (open, attr) = unsafe { ((*PROVIDER.0).fabric.expect("a function"), (*infos.0).fabric_attr) };
         // SAFETY: libfabric fills it in.
@@ -100,6 +106,29 @@ fn next(queue: *mut fid_cq) -> Result<fi_cq_tagged_entry, isize> {
 
 fn context(number: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(number)
+}
+
+#[test]
+fn a_domain_of_automatic_progress_has_a_thread_until_it_is_closed() {
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("threads").filter_map(Result::ok);
+        let name = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        tasks.filter(|task| name(task).is_ok_and(|name| name == "cci-fabric\n")).count()
+    };
+    // A thread has its name when it first runs.
+    let wait_for = |count| {
+        let begun = Instant::now();
+        while threads() != count {
+            assert!(begun.elapsed() < LONG, "{} threads, {count} are right", threads());
+        }
+    };
+    for (progress, count) in [(FI_PROGRESS_MANUAL, 0), (FI_PROGRESS_AUTO, 1)] {
+        // SAFETY: an answer has all parts.
+        let opened = Opened::with(VERSION, |info| unsafe { (*(*info).domain_attr).data_progress = progress });
+        wait_for(count);
+        assert_eq!([close(opened.domain), close(opened.fabric)], [0, 0]);
+        wait_for(0);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Endpoints of one process that are each other's peers.
 
+mod driven;
 mod ends;
 mod messages;
 mod random;
