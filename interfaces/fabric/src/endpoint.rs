@@ -203,16 +203,31 @@ impl Endpoint {
         };
         let core = Core::new(endpoint, State::new(setup, own, peers));
         let source: Arc<dyn Source> = Arc::<Core>::clone(&core);
-        for (queue, _) in pending.transmit.iter().chain(&pending.receive) {
-            queue.attach(&source)?;
-        }
-        for (counter, _) in &pending.counters {
-            counter.attach(&source)?;
-        }
-        if let Some(driver) = self.domain.driver() {
-            driver.attach(&source)?;
-        }
+        self.attach(&pending, &source).inspect_err(|_| self.detach(&pending, &source))?;
         self.core.set(core).map_err(|_| Code::BadState)
+    }
+
+    /// Has all that it was bound to look at it.
+    fn attach(&self, bound: &Pending, source: &Arc<dyn Source>) -> Result<(), Code> {
+        for (queue, _) in bound.transmit.iter().chain(&bound.receive) {
+            queue.attach(source)?;
+        }
+        for (counter, _) in &bound.counters {
+            counter.attach(source)?;
+        }
+        self.domain.driver().map_or(Ok(()), |driver| driver.attach(source))
+    }
+
+    fn detach(&self, bound: &Pending, source: &Arc<dyn Source>) {
+        if let Some(driver) = self.domain.driver() {
+            driver.detach(source);
+        }
+        for (queue, _) in bound.transmit.iter().chain(&bound.receive) {
+            queue.detach(source);
+        }
+        for (counter, _) in &bound.counters {
+            counter.detach(source);
+        }
     }
 
     /// The address, which never changes.
@@ -227,6 +242,13 @@ impl Endpoint {
     #[inline]
     fn core(&self) -> Result<&Arc<Core>, Code> {
         self.core.get().ok_or(Code::BadState)
+    }
+
+    /// Keeps at most so many bytes of messages, and of entries of peers, that the program does not
+    /// take.
+    #[cfg(test)]
+    pub(crate) fn keep_at_most(&self, most: u64) {
+        self.core.get().expect("it is enabled").with(|state, _| state.setup.unexpected_max = most);
     }
 
     /// What is free at least in a buffer that takes several messages and was posted last, bytes.
@@ -325,16 +347,8 @@ impl Endpoint {
         let Some(core) = self.core.get() else { return };
         core.close();
         let source: Arc<dyn Source> = Arc::<Core>::clone(core);
-        if let Some(driver) = self.domain.driver() {
-            driver.detach(&source);
-        }
         let pending = std::mem::take(&mut *lock(&self.pending));
-        for (queue, _) in pending.transmit.iter().chain(&pending.receive) {
-            queue.detach(&source);
-        }
-        for (counter, _) in &pending.counters {
-            counter.detach(&source);
-        }
+        self.detach(&pending, &source);
         lock(&self.pending).is_closed = true;
     }
 }

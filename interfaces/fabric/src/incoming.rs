@@ -196,8 +196,11 @@ impl State {
         }
         let flags = RMA | REMOTE_WRITE | REMOTE_CQ_DATA;
         let entry = Entry { flags, len: len as usize, data, source, ..Entry::default() };
+        let most = self.setup.unexpected_max;
         let Some(bound) = &mut self.setup.receive else { return };
-        match bound.reserve() {
+        // Who reads the other queue alone has a partner fill this one.
+        let has_room = (bound.queue.len() * size_of::<Entry>()) as u64 <= most;
+        match if has_room { bound.reserve() } else { Err(Code::NoMemory) } {
             Ok(()) => bound.complete(crate::bits::COMPLETION, entry),
             Err(code) => self.fail(code),
         }

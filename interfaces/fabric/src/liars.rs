@@ -2,8 +2,8 @@
 
 use crate::wire::{self, ASK, CREDIT, DONE, EAGER, Front, GIVEN, Given, HEADER, IS_INLINE, OFFER, WRITTEN};
 use crate::{
-    AddressVector, Code, Domain, Endpoint, EndpointOptions, Entry, NOT_AVAILABLE, Queue, QueueOptions, Receive, Record,
-    Remote, Segments, Send, Space, What, bits,
+    AddressVector, Code, Counter, Domain, Endpoint, EndpointOptions, Entry, NOT_AVAILABLE, Queue, QueueOptions,
+    Receive, Record, Remote, Segments, Send, Space, What, bits,
 };
 use cci::{Connect, Connection, HeapBytes, Memory, Notify, RmaHandle};
 use cci_conformance::{LIMIT, sm_device};
@@ -17,6 +17,7 @@ const WINDOW: u32 = 256;
 struct Scene {
     honest: Endpoint,
     queue: Queue,
+    counter: Counter,
     /// The liar's number at the honest endpoint.
     liar_at: u64,
     liar: cci::Endpoint,
@@ -48,6 +49,8 @@ impl Scene {
         let honest = Endpoint::new(&domain, EndpointOptions { source: true, ..EndpointOptions::default() });
         honest.bind_vector(&vector).expect("a vector");
         honest.bind_queue(&queue, bits::TRANSMIT | bits::RECV).expect("a queue");
+        let counter = Counter::open(&domain);
+        honest.bind_counter(&counter, bits::REMOTE_WRITE).expect("a counter");
         honest.enable().expect("an endpoint");
         let own = Record::from_bytes(&honest.address().expect("enabled")).expect("a record");
         let liar = cci::Endpoint::open(&sm_device(), &cci::EndpointOptions::new().disconnect_events(true));
@@ -67,7 +70,8 @@ impl Scene {
                 None => {}
             }
         };
-        let mut scene = Self { honest, queue, liar_at, liar, connection, seen: Vec::new(), ended, is_closed: false };
+        let seen = Vec::new();
+        let mut scene = Self { honest, queue, counter, liar_at, liar, connection, seen, ended, is_closed: false };
         // Which process it is, and its introduction.
         scene.until("its introduction", |scene| scene.seen.len() == 2);
         scene
@@ -259,6 +263,35 @@ fn a_key_that_was_not_asked_for_ends_the_link_and_a_wrong_handle_the_access() {
     scene.until("its end", |scene| !scene.ended.is_empty());
     assert_eq!((scene.ended[0].0.context, scene.ended[0].1), (4, Some(Code::KeyRejected)));
     assert!(!scene.is_closed);
+}
+
+/// A program that looks at a counter alone makes progress, and reads no entry.
+#[test]
+fn a_queue_that_nobody_reads_has_a_bound() {
+    let scene = Scene::introduced();
+    scene.honest.keep_at_most(50 * size_of::<Entry>() as u64);
+    let written = [&Header::new(WRITTEN, 0, 0, 5).emit()[..], &8_u64.to_le_bytes()].concat();
+    let nothing = || {
+        let (segments, space) = (Segments::None, Space::Message);
+        let flags = bits::DISCARD;
+        scene.honest.receive(Receive { segments, from: NOT_AVAILABLE, space, tag: 0, ignore: 0, context: 0, flags })
+    };
+    for count in 1..=50 {
+        scene.say(&written);
+        let begun = Instant::now();
+        while scene.counter.read() < count {
+            assert!(begun.elapsed() < LIMIT, "an entry is missing");
+        }
+        assert_eq!(nothing(), Err(Code::Invalid), "after {count}");
+    }
+    for _ in 0..2 {
+        scene.say(&written);
+    }
+    let begun = Instant::now();
+    while nothing() != Err(Code::NoMemory) {
+        assert!(begun.elapsed() < LIMIT, "the queue grows");
+        let _ = scene.counter.read();
+    }
 }
 
 #[test]

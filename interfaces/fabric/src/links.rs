@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::partner::{Control, Partner};
 use crate::record::Record;
-use crate::requests::Stage;
+use crate::requests::{Multi, Stage};
 use crate::state::{OWN, State};
 use crate::wire::{self, ASK, CREDIT, DONE, GIVEN, HEADER, IS_REFUSED, LONGEST, MOST_DONE, MOST_WINDOW};
 use cci::{Connection, Endpoint, Failure, Notify};
@@ -156,7 +156,7 @@ impl State {
             // CCI tells the end of the others, whose numbers are theirs until then.
             Stage::Taken { to } | Stage::Offered { to, .. } => *to == number,
             Stage::Remote(access) => access.to == number && access.has_begun(),
-            Stage::Posted { source, .. } => *source == Some(number),
+            Stage::Posted { source, .. } | Stage::Multi(Multi { source, .. }) => *source == Some(number),
             _ => false,
         };
         let ended: Vec<u32> =
@@ -192,7 +192,7 @@ impl State {
             Stage::Queued { to, .. } => *to == number,
             Stage::Remote(access) => access.to == number && !access.has_begun(),
             // It would come from nobody else.
-            Stage::Posted { source, .. } => *source == Some(number),
+            Stage::Posted { source, .. } | Stage::Multi(Multi { source, .. }) => *source == Some(number),
             _ => false,
         };
         let ended: Vec<u32> =

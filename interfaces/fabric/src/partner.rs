@@ -36,8 +36,8 @@ pub(crate) struct Key {
 /// What this side knows of a key.
 #[derive(Debug)]
 pub(crate) enum Knowledge {
-    /// It has asked; these accesses wait.
-    Asked(Vec<u32>),
+    /// It has asked; these accesses wait: requests, and which of their lives.
+    Asked(Vec<(u32, u32)>),
     Known(Key),
 }
 
@@ -92,7 +92,7 @@ impl Partner {
     }
 
     /// Enters what the partner has told of a key; those that wait for it. `None`: nobody has asked.
-    pub(crate) fn learn(&mut self, key: u64, told: Option<Key>) -> Option<Vec<u32>> {
+    pub(crate) fn learn(&mut self, key: u64, told: Option<Key>) -> Option<Vec<(u32, u32)>> {
         let Some(Knowledge::Asked(_)) = self.keys.get(&key) else { return None };
         let before = match told {
             Some(known) => {

@@ -234,6 +234,11 @@ impl Queue {
         Code::of(number).map_or("unknown", Code::text)
     }
 
+    /// Entries that nobody has read.
+    pub(crate) fn len(&self) -> usize {
+        self.0.watch.enter().value.items.len()
+    }
+
     /// Whether an endpoint has it.
     #[must_use]
     pub fn is_bound(&self) -> bool {

@@ -107,7 +107,7 @@ impl State {
         &mut self,
         endpoint: &Endpoint,
         (memory, space): (Segments, Space),
-        (pattern, _): (Pattern, Option<u32>),
+        (pattern, source): (Pattern, Option<u32>),
         (context, flags): (u64, u64),
     ) -> Result<(), Code> {
         let least = self.setup.least_multi as u64;
@@ -115,8 +115,10 @@ impl State {
         let matching = self.space(space);
         let ticket = Some(matching.posted.post(pattern, index).map_err(|_| Code::NoMemory)?);
         matching.multis += 1;
-        let multi = Multi { memory, space, used: 0, least, ticket, open: 0, is_cancelled: false };
+        let multi = Multi { memory, space, used: 0, least, ticket, open: 0, source, ended: None };
         self.requests.insert(Slot { context, flags, tag: 0, data: None, stage: Stage::Multi(multi) });
+        // Its end is told by the link.
+        source.into_iter().for_each(|source| self.watch(endpoint, source));
         loop {
             let is_posted = matches!(
                 self.requests.get(index).map(|slot| &slot.stage),
@@ -159,12 +161,21 @@ impl State {
         let room = whole - at;
         multi.used = (at + length.min(room)).next_multiple_of(ALIGNMENT).min(whole);
         if length > room || whole - multi.used < multi.least.max(1) {
-            let (ticket, space) = (multi.ticket.take(), multi.space);
-            let matching = self.space(space);
-            ticket.map(|ticket| matching.posted.cancel(ticket));
-            matching.multis -= 1;
+            self.unpost(index);
         }
         Some(Matched::Multi { index, at, room })
+    }
+
+    /// Takes a buffer that takes several messages out of the queue.
+    pub(crate) fn unpost(&mut self, index: u32) {
+        if let Some(Stage::Multi(multi)) = self.requests.get(index).map(|slot| &mut slot.stage)
+            && let Some(ticket) = multi.ticket.take()
+        {
+            let space = multi.space;
+            let matching = self.space(space);
+            matching.posted.cancel(ticket);
+            matching.multis -= 1;
+        }
     }
 
     /// Gives a message to its receive; `copy` has the memory, an offset there, and how many bytes
@@ -332,12 +343,12 @@ impl State {
             what |= kind(multi.space);
             buffer = multi.memory.parts().first().map_or(0, |part| part.start() as u64) + at;
             if multi.ticket.is_none() && multi.open == 0 {
-                is_last = Some((parent, multi.is_cancelled));
+                is_last = Some((parent, multi.ended));
             }
         } else {
             what |= kind(Space::of(flags & TAGGED != 0));
         }
-        if matches!(is_last, Some((_, false))) {
+        if matches!(is_last, Some((_, None))) {
             what |= MULTI_RECV;
         }
         let meta = (length, tag, data);
@@ -350,11 +361,11 @@ impl State {
             }
         }
         match is_last {
-            Some((parent, false)) => {
+            Some((parent, None)) => {
                 self.requests.remove(parent);
                 self.setup.receive.iter_mut().for_each(crate::queue::Bound::pass);
             }
-            Some((parent, true)) => self.end(parent, Code::Canceled),
+            Some((parent, Some(code))) => self.end(parent, code),
             None => {}
         }
     }
@@ -479,16 +490,6 @@ impl State {
             _ => false,
         };
         let index = self.requests.find(context, can).ok_or(Code::NoEntry)?;
-        if let Some(Slot { stage: Stage::Multi(multi), .. }) = self.requests.get(index)
-            && multi.open > 0
-        {
-            multi.is_cancelled = true;
-            let (ticket, space) = (multi.ticket.take(), multi.space);
-            let matching = self.space(space);
-            ticket.map(|ticket| matching.posted.cancel(ticket));
-            matching.multis -= 1;
-            return Ok(());
-        }
         self.end(index, Code::Canceled);
         Ok(())
     }

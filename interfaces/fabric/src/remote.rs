@@ -115,11 +115,11 @@ impl State {
             match partner.keys.get_mut(&key) {
                 Some(Knowledge::Known(_)) => {}
                 Some(Knowledge::Asked(waiting)) => {
-                    waiting.push(index);
+                    waiting.push((index, life));
                     return Sending::Gone;
                 }
                 None => {
-                    partner.keys.insert(key, Knowledge::Asked(vec![index]));
+                    partner.keys.insert(key, Knowledge::Asked(vec![(index, life)]));
                     partner.outbox.post(Control::Ask(key));
                     return Sending::Gone;
                 }
@@ -258,10 +258,11 @@ impl State {
     pub(crate) fn on_given(&mut self, endpoint: &Endpoint, number: u32, key: u64, told: Option<Key>) -> Option<()> {
         let is_none = told.is_none();
         let waiting = self.partner(number)?.learn(key, told)?;
-        for index in waiting {
-            let Some(life) = self.access(index).filter(|access| access.to == number).map(|access| access.life) else {
+        for (index, life) in waiting {
+            // Its number is another access's, perhaps.
+            if self.access(index).is_none_or(|access| access.to != number || access.life != life) {
                 continue;
-            };
+            }
             if is_none {
                 self.break_access(endpoint, index, Code::KeyRejected);
             } else {

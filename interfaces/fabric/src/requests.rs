@@ -1,6 +1,7 @@
 //! Operations that have begun: each ends once.
 
 use crate::arrivals::Arrival;
+use crate::code::Code;
 use crate::segments::Segments;
 use cci_matching::{Envelope, Ticket};
 
@@ -56,8 +57,10 @@ pub(crate) struct Multi {
     pub(crate) ticket: Option<Ticket>,
     /// Reads into it.
     pub(crate) open: u32,
-    /// The program has cancelled it.
-    pub(crate) is_cancelled: bool,
+    /// The partner without which it cannot end well.
+    pub(crate) source: Option<u32>,
+    /// How its release ends, once the reads have, if it was ended before it was full.
+    pub(crate) ended: Option<Code>,
 }
 
 /// What an operation waits for.

@@ -283,15 +283,15 @@ impl State {
                 access.failed.get_or_insert(code);
                 return;
             }
-            Stage::Multi(multi) if multi.open > 0 => {
-                multi.is_cancelled = true;
-                if let Some(ticket) = multi.ticket.take() {
-                    let space = multi.space;
-                    let matching = self.space(space);
-                    matching.posted.cancel(ticket);
-                    matching.multis -= 1;
+            Stage::Multi(multi) => {
+                let is_open = multi.open > 0;
+                if is_open {
+                    multi.ended.get_or_insert(code);
                 }
-                return;
+                self.unpost(index);
+                if is_open {
+                    return;
+                }
             }
             _ => {}
         }
@@ -302,14 +302,7 @@ impl State {
                 ticket.map(|ticket| self.space(*space).posted.cancel(ticket));
                 RECV | kind(*space)
             }
-            Stage::Multi(multi) => {
-                if let Some(ticket) = multi.ticket {
-                    let matching = self.space(multi.space);
-                    matching.posted.cancel(ticket);
-                    matching.multis -= 1;
-                }
-                RECV | kind(multi.space) | crate::bits::MULTI_RECV
-            }
+            Stage::Multi(multi) => RECV | kind(multi.space) | crate::bits::MULTI_RECV,
             Stage::Claimed { space, .. } => RECV | kind(*space),
             Stage::Remote(access) => RMA | if access.is_write { WRITE } else { READ },
             Stage::Offered { offer, .. } => {

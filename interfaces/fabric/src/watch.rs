@@ -6,11 +6,10 @@ use cci_ground::{readable, sleep_until_ready};
 use cci_mem::barrier::prepare;
 use cci_mem::descriptors;
 use cci_mem::guarded::{Guard, Guarded};
-use cci_mem::mutex::lock;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The longest sleep beside an endpoint that has failed.
@@ -43,7 +42,6 @@ pub(crate) struct Watch<T> {
     wake: OnceLock<OwnedFd>,
     /// The descriptor of programs: a set of `wake`, `timer` and the endpoints' descriptors.
     set: OnceLock<Set>,
-    making: Mutex<()>,
     yields: bool,
 }
 
@@ -82,7 +80,6 @@ impl<T> Watch<T> {
             endpoints: Guarded::new(Vec::new(), prepare()),
             wake: OnceLock::new(),
             set: OnceLock::new(),
-            making: Mutex::new(()),
             yields,
         }
     }
@@ -309,7 +306,7 @@ impl<T> Watch<T> {
         if let Some(wake) = self.wake.get() {
             return Ok(wake);
         }
-        let _making = lock(&self.making);
+        // That of a thread that comes second is closed again.
         let made = descriptors::eventfd(0).map_err(code_of)?;
         Ok(self.wake.get_or_init(|| made))
     }

@@ -14,6 +14,8 @@ fn what_waits_for_a_peer_that_ends_ends_with_it_and_a_receive_of_any_source_stay
         let (to, _) = (here.meet(&there), there.meet(&here));
         here.post(&memory(8), (1, 0), to, 10, 0).expect("a receive");
         here.post(&memory(8), (1, 0), NOT_AVAILABLE, 11, 0).expect("a receive");
+        here.post(&memory(4_096), (1, 0), to, 13, bits::MULTI_RECV).expect("a buffer of several");
+        here.post(&memory(4_096), (1, 0), NOT_AVAILABLE, 14, bits::MULTI_RECV).expect("a buffer of several");
         here.send(to, &of(vec![1; 1_000_000]), 1, 12, 0).expect("a send");
         // It is offered, and nobody receives it.
         let peek = |side: &Side| side.post(&memory(0), (1, 0), NOT_AVAILABLE, 1, bits::PEEK);
@@ -24,14 +26,14 @@ fn what_waits_for_a_peer_that_ends_ends_with_it_and_a_receive_of_any_source_stay
                 break;
             }
         }
-        let ended = [(); 2].map(|()| {
+        let ended = [(); 3].map(|()| {
             there.endpoint.close();
             here.next().map_err(|failed| (failed.entry.context, failed.code))
         });
         let mut ended = ended.map(|ended| ended.expect_err("the peer has ended"));
         ended.sort_by_key(|(context, _)| *context);
-        assert_eq!(ended, [10, 12].map(|context| (context, Code::ConnectionReset)), "{transport}");
-        assert_eq!(here.endpoint.cancel(11), Ok(()), "{transport}");
+        assert_eq!(ended, [10, 12, 13].map(|context| (context, Code::ConnectionReset)), "{transport}");
+        assert_eq!([11, 14].map(|context| here.endpoint.cancel(context)), [Ok(()); 2], "{transport}");
     }
 }
 
