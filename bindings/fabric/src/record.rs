@@ -2,6 +2,8 @@
 
 use crate::hints::Hints;
 use std::ffi::CStr;
+use std::net::{Ipv4Addr, ToSocketAddrs};
+use std::time::Duration;
 
 /// Bytes of an address.
 pub(crate) const LEN: usize = cci_fabric::RECORD;
@@ -45,8 +47,30 @@ fn checked(bytes: &[u8]) -> Result<Record, String> {
         .ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
 }
 
-/// The record of a host and a port.
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The record of a host and a port: where this end is to listen, or whoever listens there.
 fn resolved(place: &Place<'_>) -> Result<Record, String> {
-    let name = |name: Option<&CStr>| name.unwrap_or_default().to_string_lossy().into_owned();
-    Err(format!("no address of cci has the name '{}:{}'", name(place.node), name(place.service)))
+    let text = |name: Option<&CStr>| name.map(|name| name.to_string_lossy().into_owned());
+    let (node, service) = (text(place.node), text(place.service));
+    let port: u16 = match &service {
+        Some(service) => {
+            service.parse().map_err(|_| format!("the service is '{service}'; write the number of a port"))?
+        }
+        None => 0,
+    };
+    if place.is_source {
+        let node = node.unwrap_or_else(|| Ipv4Addr::UNSPECIFIED.to_string());
+        let mut found = (node.as_str(), port).to_socket_addrs().map_err(|why| format!("'{node}': {why}"))?;
+        let first = found.next().ok_or_else(|| format!("'{node}' has no address"))?;
+        return Ok(cci_fabric::Record::of_place(first).to_bytes());
+    }
+    if port == 0 {
+        return Err("a peer has no address without a port; pass a service".into());
+    }
+    let node = node.unwrap_or_else(|| "localhost".into());
+    let refused = |why: String| format!("no endpoint of cci has answered at '{node}:{port}': {why}");
+    let domain = crate::job::domain().map_err(|why| refused(why.to_string()))?;
+    domain.ask(&node, port, LIMIT).map(cci_fabric::Record::to_bytes).map_err(refused)
 }

@@ -3,11 +3,14 @@
 use crate::bits::{READ, RECV, REMOTE_READ, REMOTE_WRITE, SEND, WRITE};
 use crate::code::Code;
 use crate::driver::Driver;
+use crate::record::Record;
+use crate::who;
 use cci::{Device, Memory, Rights};
 use cci_mem::mutex::lock;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
 /// What endpoints, queues and registrations belong to. Any thread may use it; clones are the same
 /// domain.
@@ -160,6 +163,17 @@ impl Domain {
 
     pub(crate) fn driver(&self) -> Option<&Arc<Driver>> {
         self.0.driver.get()
+    }
+
+    /// Returns the record of the endpoint that listens at a port of a host now: a name or an
+    /// address. Its program has to make progress meanwhile, and neither side may have a secret.
+    ///
+    /// # Errors
+    ///
+    /// A sentence: nobody has answered within `limit`, and why; or nothing can be opened here.
+    pub fn ask(&self, host: &str, port: u16, limit: Duration) -> Result<Record, String> {
+        let uri = if host.contains(':') { format!("cci://[{host}]:{port}") } else { format!("cci://{host}:{port}") };
+        who::ask(&self.0.device, &uri, limit)
     }
 
     /// Whether anything of it is open.

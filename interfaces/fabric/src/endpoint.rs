@@ -180,7 +180,11 @@ impl Endpoint {
             return Err(Code::NoQueue);
         }
         // Ranks compute without a call, and whole jobs are stopped.
-        let options = Options::new().disconnect_events(true).present(true).patient(true);
+        let mut options = Options::new().disconnect_events(true).present(true).patient(true);
+        if let Some(place) = self.options.place {
+            let is_any = place.ip().is_unspecified();
+            options = options.service(if is_any { place.port().to_string() } else { place.to_string() });
+        }
         let endpoint = cci::Endpoint::open(self.domain.device(), &options);
         let endpoint = endpoint.map_err(|why| Code::of_open(&why))?;
         let mut identity = [0; 8];
@@ -385,6 +389,7 @@ impl State {
             kept: 0,
             registered: Default::default(),
             scratch: Vec::new(),
+            askers: Default::default(),
             calls: 0,
             accesses: 0,
             flushes: 0,

@@ -53,8 +53,8 @@ impl State {
         // The clock is read for what opens and closes links alone.
         match self.peers.handle_event(endpoint, event, Instant::now()) {
             Some(Event::EndpointFailed(_)) => self.fail(Code::Other),
-            // A request is dropped here, and so rejected: it is a stranger's.
-            _ => {
+            Some(event) => self.take_stranger(endpoint, event),
+            None => {
                 if self.peers.has_changes() {
                     self.take_changes(endpoint);
                 }

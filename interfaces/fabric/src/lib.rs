@@ -40,6 +40,7 @@ mod send;
 mod state;
 mod vector;
 mod watch;
+mod who;
 mod wire;
 
 pub use code::Code;

@@ -2,6 +2,7 @@
 
 use crate::requests::Space;
 use crate::segments::Segments;
+use std::net::SocketAddr;
 
 /// How an endpoint is opened.
 ///
@@ -19,6 +20,8 @@ pub struct EndpointOptions {
     pub directed: bool,
     /// Entries name the sources of messages (`FI_SOURCE`).
     pub source: bool,
+    /// Where it is to listen; an address of zeroes: at those that it has.
+    pub place: Option<SocketAddr>,
 }
 
 /// The bytes of a send.

@@ -60,6 +60,36 @@ impl Record {
         record.filter(|record| record.uri().is_some())
     }
 
+    /// The record of a place where an endpoint is to listen, which has no identity yet.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use cci_fabric::Record;
+    ///
+    /// let place = "192.0.2.1:5000".parse().unwrap();
+    /// let record = Record::of_place(place);
+    /// assert_eq!((record.place(), Record::from_bytes(&record.to_bytes())), (Some(place), Some(record)));
+    /// ```
+    #[must_use]
+    pub fn of_place(place: SocketAddr) -> Self {
+        let mut record = Self([0; RECORD]);
+        (record.0[0], record.0[1]) = (VERSION, SOCK | TCP);
+        let port = place.port().to_be_bytes();
+        record.put(4, &port);
+        record.put(6, &port);
+        record.put_addresses(&[place.ip()]);
+        record
+    }
+
+    /// Where the endpoint is to listen, of a record that has no identity.
+    #[must_use]
+    pub fn place(&self) -> Option<SocketAddr> {
+        let first = *self.addresses(self.0[2])?.first()?;
+        let port = u16::from_be_bytes(*self.0[4..].first_chunk()?);
+        (self.identity() == 0 && self.0[1] & !IPV6 == SOCK | TCP).then(|| SocketAddr::new(first, port))
+    }
+
     fn of_text(uri: &str, identity: u64) -> Option<Self> {
         let mut record = Self([0; RECORD]);
         (record.0[0], record.0[1]) = (VERSION, TEXT);

@@ -11,6 +11,7 @@ use crate::queue::{Bound, Entry, Failed};
 use crate::record::Record;
 use crate::requests::{Requests, Slot, Space, Stage};
 use crate::vector::AddressVector;
+use crate::who::Askers;
 use cci::{Endpoint, Failure, Memory, Registration};
 use cci_ground::{BATCH, ROUNDS};
 use cci_matching::{Posted, Unexpected};
@@ -84,6 +85,8 @@ pub(crate) struct State {
     /// Registrations of CCI of the domain's memory, by key.
     pub(crate) registered: HashMap<u64, (u32, Registration<Memory>)>,
     pub(crate) scratch: Vec<u8>,
+    /// Those who wanted to know who is here.
+    pub(crate) askers: Askers,
     /// Counts calls of the program.
     pub(crate) calls: u64,
     /// Counts accesses.

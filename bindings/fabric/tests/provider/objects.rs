@@ -2,7 +2,7 @@
 
 use crate::library::{Infos, PROVIDER, getinfo};
 use cci_fabric_sys::*;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::mem::{MaybeUninit, zeroed};
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
@@ -48,6 +48,10 @@ impl Opened {
     fn with(version: u32, change: impl FnOnce(*mut fi_info)) -> Self {
         let infos = getinfo(version, (None, None), 0, null()).expect("an answer");
         change(infos.0);
+        Self::of(version, infos)
+    }
+
+    fn of(version: u32, infos: Infos) -> Self {
         // SAFETY: the record lives as long as the library; an answer has all parts.
         let (open, attr) = unsafe { ((*PROVIDER.0).fabric.expect("a function"), (*infos.0).fabric_attr) };
         // SAFETY: libfabric fills it in.
@@ -106,6 +110,35 @@ fn next(queue: *mut fid_cq) -> Result<fi_cq_tagged_entry, isize> {
 
 fn context(number: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(number)
+}
+
+#[test]
+fn an_endpoint_is_found_by_the_port_that_it_was_given() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    drop(listener);
+    let service = CString::new(port.to_string()).expect("digits");
+    let infos = getinfo(VERSION, (None, Some(&service)), FI_SOURCE, null()).expect("an answer");
+    // SAFETY: an answer.
+    assert_eq!(unsafe { (*infos.0).src_addrlen }, 64);
+    let opened = Opened::of(VERSION, infos);
+    let (queue, vector) = (opened.queue(FI_CQ_FORMAT_TAGGED), opened.vector());
+    let (endpoint, record) = opened.endpoint(queue, vector);
+    let client = std::thread::spawn(move || {
+        let infos = getinfo(VERSION, (Some(c"127.0.0.1"), Some(&service)), 0, null()).expect("its address");
+        // SAFETY: an answer.
+        unsafe { ((*infos.0).dest_addrlen, *(*infos.0).dest_addr.cast::<[u8; 64]>()) }
+    });
+    while !client.is_finished() {
+        let mut entry = MaybeUninit::<fi_cq_tagged_entry>::zeroed();
+        assert_eq!(call!(queue, ops, read, entry.as_mut_ptr().cast(), 1), -(FI_EAGAIN as isize));
+    }
+    assert_eq!(client.join().expect("no panic"), (64, record));
+    for (node, service) in [(None, c"no port"), (Some(c"127.0.0.1"), c"0")] {
+        assert_eq!(getinfo(VERSION, (node, Some(service)), 0, null()).err(), Some(FI_ENODATA), "{service:?}");
+    }
+    let closed = [close(endpoint), close(queue), close(vector), close(opened.domain), close(opened.fabric)];
+    assert_eq!(closed, [0; 5]);
 }
 
 #[test]

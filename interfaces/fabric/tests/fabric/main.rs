@@ -3,6 +3,7 @@
 mod driven;
 mod ends;
 mod messages;
+mod places;
 mod random;
 mod remote;
 mod world;

@@ -5,6 +5,7 @@ use cci_fabric::{
     AddressVector, Code, Counter, Domain, Endpoint, EndpointOptions, Entry, Failed, NOT_AVAILABLE, Queue, QueueOptions,
     Receive, Segments, Send, Space, What, bits,
 };
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,9 +51,15 @@ impl Side {
 
     /// `flags`: how its queue is bound, beside both directions.
     pub(crate) fn with(domain: &Domain, flags: u64) -> Self {
+        Self::at(domain, flags, None)
+    }
+
+    /// `place`: where it listens.
+    pub(crate) fn at(domain: &Domain, flags: u64, place: Option<SocketAddr>) -> Self {
         let options = QueueOptions { waits: true, descriptor: true, ..QueueOptions::default() };
         let (vector, queue) = (AddressVector::open(domain), Queue::open(domain, options).expect("a queue"));
-        let endpoint = Endpoint::new(domain, EndpointOptions { context: 4_711, directed: true, source: true });
+        let endpoint = EndpointOptions { context: 4_711, directed: true, source: true, place };
+        let endpoint = Endpoint::new(domain, endpoint);
         endpoint.bind_vector(&vector).expect("a vector");
         endpoint.bind_queue(&queue, bits::TRANSMIT | bits::RECV | flags).expect("a queue");
         let counter = Counter::open(domain);
