@@ -38,6 +38,8 @@ const MAX_MESSAGE: usize = (1 << 63) - 1;
 const INJECT: usize = 32;
 const PIECES: usize = 4;
 const WORD: usize = 8;
+/// The last of the classes of traffic, which are wishes: all traffic is the same here.
+const LAST_CLASS: u32 = FI_TC_NETWORK_CTRL;
 /// The newest of those who may go on with operations.
 const LAST_PROGRESS: fi_progress = FI_PROGRESS_CONTROL_UNIFIED;
 /// Every bit of a tag is the program's (fi_endpoint(3)).
@@ -134,7 +136,7 @@ fn transmit(hints: &Hints, caps: u64) -> Result<fi_tx_attr, String> {
     at_most("tx_attr.inject_size", asked.inject_size, INJECT)?;
     at_most("tx_attr.iov_limit", asked.iov_limit, PIECES)?;
     at_most("tx_attr.rma_iov_limit", asked.rma_iov_limit, PIECES)?;
-    only("tx_attr.tclass", asked.tclass, FI_TC_BEST_EFFORT)?;
+    at_most("tx_attr.tclass", asked.tclass, LAST_CLASS)?;
     Ok(fi_tx_attr {
         caps: caps & TRANSMIT_CAPS,
         op_flags: asked.op_flags,
@@ -204,7 +206,7 @@ fn domain(hints: &Hints, version: u32) -> Result<fi_domain_attr, String> {
     let asked = &hints.domain;
     named("domain_attr.name", hints.domain_name.as_ref())?;
     bits("domain_attr.caps", asked.caps, REACH, words::capability)?;
-    only("domain_attr.tclass", asked.tclass, FI_TC_BEST_EFFORT)?;
+    at_most("domain_attr.tclass", asked.tclass, LAST_CLASS)?;
     for (what, asked, offered) in [
         ("domain_attr.mr_key_size", asked.mr_key_size, WORD),
         ("domain_attr.cq_data_size", asked.cq_data_size, WORD),

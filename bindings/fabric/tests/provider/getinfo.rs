@@ -146,6 +146,20 @@ fn each_hint_is_met_or_refused_in_each_version() {
     }
 }
 
+/// Structures before 1.9 have none.
+#[test]
+fn a_class_of_traffic_is_a_wish() {
+    for (class, code) in [(FI_TC_LOW_LATENCY, 0), (FI_TC_BULK_DATA, 0), (FI_TC_NETWORK_CTRL + 1, FI_ENODATA)] {
+        let hints = Hints::new(NEWEST);
+        // SAFETY: hints of this test, and an answer.
+        let answer = unsafe {
+            ((*(*hints.info).tx_attr).tclass, (*(*hints.info).domain_attr).tclass) = (class, class);
+            ask(&hints).map(|infos| ((*(*infos.0).tx_attr).tclass, (*(*infos.0).domain_attr).tclass))
+        };
+        assert_eq!(answer, if code == 0 { Ok((class, class)) } else { Err(code) });
+    }
+}
+
 #[test]
 fn hints_end_with_the_structures_of_their_version() {
     for version in VERSIONS {
