@@ -41,9 +41,10 @@ pub(crate) fn of(place: &Place<'_>, hints: Option<&Hints>) -> Result<(Option<Rec
 }
 
 fn checked(bytes: &[u8]) -> Result<Record, String> {
-    let record = cci_fabric::Record::from_bytes(bytes).filter(|_| bytes.len() == LEN);
-    record
-        .map(cci_fabric::Record::to_bytes)
+    let is_right = cci_fabric::Record::from_bytes(bytes).is_some() || cci_fabric::Record::place_of(bytes).is_some();
+    <Record>::try_from(bytes)
+        .ok()
+        .filter(|_| is_right)
         .ok_or_else(|| format!("an address of {} bytes is no address of cci; pass what fi_getname gave", bytes.len()))
 }
 

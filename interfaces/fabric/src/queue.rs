@@ -201,7 +201,7 @@ impl Queue {
         self.0.watch.wait(limit, found)?
     }
 
-    /// Ends the waits that have begun.
+    /// Ends the waits that have begun, or, where nobody waits, the next one.
     pub fn signal(&self) {
         self.0.watch.signal();
     }
@@ -380,6 +380,10 @@ mod tests {
                 assert_eq!(waits.join().expect("no panic"), wanted);
             });
         }
+        // Nobody waits: the next wait ends, and the one after it by time.
+        queue.signal();
+        assert_eq!(queue.wait(1, None, |_| ()), Err(Code::Canceled));
+        assert_eq!(queue.wait(1, Some(Duration::from_millis(1)), |_| ()), Err(Code::Again));
         let none = Queue::open(&domain, QueueOptions::default())?;
         assert_eq!(none.wait(1, None, |_| ()), Err(Code::Invalid));
         assert_eq!(none.descriptor().err(), Some(Code::NoSystemCall));

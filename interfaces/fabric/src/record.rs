@@ -69,7 +69,7 @@ impl Record {
     ///
     /// let place = "192.0.2.1:5000".parse().unwrap();
     /// let record = Record::of_place(place);
-    /// assert_eq!((record.place(), Record::from_bytes(&record.to_bytes())), (Some(place), Some(record)));
+    /// assert_eq!(Record::place_of(&record.to_bytes()), Some(place));
     /// ```
     #[must_use]
     pub fn of_place(place: SocketAddr) -> Self {
@@ -82,12 +82,14 @@ impl Record {
         record
     }
 
-    /// Where the endpoint is to listen, of a record that has no identity.
+    /// Where an endpoint is to listen, of the bytes of a record that has no identity; port 0: any.
     #[must_use]
-    pub fn place(&self) -> Option<SocketAddr> {
-        let first = *self.addresses(self.0[2])?.first()?;
-        let port = u16::from_be_bytes(*self.0[4..].first_chunk()?);
-        (self.identity() == 0 && self.0[1] & !IPV6 == SOCK | TCP).then(|| SocketAddr::new(first, port))
+    pub fn place_of(bytes: &[u8]) -> Option<SocketAddr> {
+        let record = Self(*bytes.first_chunk()?);
+        let first = *record.addresses(record.0[2])?.first()?;
+        let port = u16::from_be_bytes(*record.0[4..].first_chunk()?);
+        let is_place = record.identity() == 0 && record.0[0] == VERSION && record.0[1] & !IPV6 == SOCK | TCP;
+        is_place.then(|| SocketAddr::new(first, port))
     }
 
     fn of_text(uri: &str, identity: u64) -> Option<Self> {

@@ -54,6 +54,8 @@ pub(crate) struct Held<T> {
     /// A program may sleep on the descriptor.
     is_armed: bool,
     signals: u64,
+    /// One has come that nobody waited for: it ends the next wait.
+    is_signalled: bool,
     in_vain: u32,
     since: Option<Instant>,
 }
@@ -73,8 +75,17 @@ fn code_of(why: Errno) -> Code {
 
 impl<T> Watch<T> {
     pub(crate) fn new(value: T, yields: bool) -> Self {
-        let held =
-            Held { value, sleepers: 0, rings: 0, unseen: 0, is_armed: false, signals: 0, in_vain: 0, since: None };
+        let held = Held {
+            value,
+            sleepers: 0,
+            rings: 0,
+            unseen: 0,
+            is_armed: false,
+            signals: 0,
+            is_signalled: false,
+            in_vain: 0,
+            since: None,
+        };
         Self {
             held: Guarded::new(held, prepare()),
             endpoints: Guarded::new(Vec::new(), prepare()),
@@ -201,10 +212,11 @@ impl<T> Watch<T> {
         }
     }
 
-    /// Ends the waits that have begun.
+    /// Ends the waits that have begun, or else the next one.
     pub(crate) fn signal(&self) {
         let mut held = self.enter();
         held.signals += 1;
+        held.is_signalled = held.sleepers == 0;
         if held.sleepers > 0 || held.is_armed {
             self.ring(held);
         }
@@ -223,7 +235,9 @@ impl<T> Watch<T> {
     ) -> Result<R, Code> {
         let begun = Instant::now();
         let deadline = limit.and_then(|limit| begun.checked_add(limit));
-        let signals = self.enter().signals;
+        let mut held = self.enter();
+        let signals = held.signals - u64::from(std::mem::take(&mut held.is_signalled));
+        drop(held);
         loop {
             self.progress();
             let mut held = self.enter();
@@ -231,6 +245,7 @@ impl<T> Watch<T> {
                 return Ok(found);
             }
             if held.signals != signals {
+                held.is_signalled = false;
                 return Err(Code::Canceled);
             }
             drop(held);

@@ -105,7 +105,7 @@ pub(super) unsafe extern "C" fn open_with(
             context: number(context),
             directed: asked.info.caps & FI_DIRECTED_RECV != 0,
             source: asked.info.caps & FI_SOURCE != 0,
-            place: asked.source.and_then(|bytes| cci_fabric::Record::from_bytes(&bytes)?.place()),
+            place: asked.source.and_then(|bytes| cci_fabric::Record::place_of(&bytes)),
         };
         let endpoint = cci_fabric::Endpoint::new(&domain.domain, options);
         let (transmit, receive) = (AtomicU64::new(asked.tx.op_flags), AtomicU64::new(asked.rx.op_flags));

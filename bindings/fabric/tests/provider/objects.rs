@@ -121,6 +121,11 @@ fn an_endpoint_is_found_by_the_port_that_it_was_given() {
     let infos = getinfo(VERSION, (None, Some(&service)), FI_SOURCE, null()).expect("an answer");
     // SAFETY: an answer.
     assert_eq!(unsafe { (*infos.0).src_addrlen }, 64);
+    // It is met as a hint too, and so is an address without a port.
+    let of_host = getinfo(VERSION, (Some(c"127.0.0.1"), None), FI_SOURCE, null()).expect("an answer");
+    for answer in [&infos, &of_host] {
+        assert!(getinfo(VERSION, (None, None), 0, answer.0).is_ok());
+    }
     let opened = Opened::of(VERSION, infos);
     let (queue, vector) = (opened.queue(FI_CQ_FORMAT_TAGGED), opened.vector());
     let (endpoint, record) = opened.endpoint(queue, vector);
