@@ -215,6 +215,10 @@ fn capabilities_are_those_that_are_asked_for_with_their_sides() {
     let directed = FI_MSG | FI_DIRECTED_RECV | FI_SOURCE;
     assert_eq!(caps_for(directed), Ok(directed | sides | FI_MULTI_RECV | reach));
     assert_eq!(caps_for(0).map(|caps| caps & directed), Ok(directed));
+    let infos = getinfo(NEWEST, (None, None), 0, null()).expect("an answer");
+    // SAFETY: an answer.
+    let (sending, receiving) = unsafe { ((*(*infos.0).tx_attr).caps, (*(*infos.0).rx_attr).caps) };
+    assert_eq!((sending | receiving) & reach, 0, "where peers are is no capability of a side");
     for missing in
         [FI_ATOMIC, FI_COLLECTIVE, FI_HMEM, FI_FENCE, FI_TRIGGER, FI_NAMED_RX_CTX, FI_RMA_EVENT, FI_MULTICAST]
     {
