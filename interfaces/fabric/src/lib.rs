@@ -38,6 +38,7 @@ mod requests;
 mod segments;
 mod send;
 mod state;
+mod strangers;
 mod vector;
 mod watch;
 mod who;
