@@ -224,8 +224,10 @@ fn offer(header: &Header, words: &mut Words<'_>) -> Option<Head> {
         }
     }
     let sum = pieces.iter().try_fold(0_u64, |sum, piece| sum.checked_add(piece.len))?;
-    let is_right = words.0.is_empty() && length > 0 && sum == length && pieces.iter().all(|piece| piece.len > 0);
-    is_right.then_some(Head::Offer { length, number, data, pieces })
+    // One piece has one form.
+    let is_shortest = header.has(IS_ONE) || pieces.len() > 1;
+    let is_whole = words.0.is_empty() && length > 0 && sum == length && pieces.iter().all(|piece| piece.len > 0);
+    (is_shortest && is_whole).then_some(Head::Offer { length, number, data, pieces })
 }
 
 /// Appends an offer to its empty message.
