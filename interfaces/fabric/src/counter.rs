@@ -57,9 +57,10 @@ impl Counter {
         self.0.watch.enter().value.done
     }
 
-    /// Returns how many have failed.
+    /// Makes progress, and returns how many have failed.
     #[must_use]
     pub fn read_failed(&self) -> u64 {
+        self.0.watch.progress();
         self.0.watch.enter().value.failed
     }
 

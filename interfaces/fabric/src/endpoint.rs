@@ -1,6 +1,6 @@
 //! Endpoints.
 
-use crate::bits::{INJECT, MULTI_RECV, READ, RECV, REMOTE_WRITE, SEND, WRITE};
+use crate::bits::{MULTI_RECV, READ, RECV, REMOTE_WRITE, SEND, WRITE};
 use crate::code::Code;
 use crate::core::Core;
 use crate::counter::Counter;
@@ -308,6 +308,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`Code::Invalid`]: no such peer, other lengths on both sides, more than 4 segments.
+    /// [`Code::MessageSize`]: more than is copied, of an `INJECT`.
     /// [`Code::NoQueue`], [`Code::NoMemory`], [`Code::BadState`].
     pub fn remote(&self, remote: Remote) -> Result<(), Code> {
         self.core()?.with(|state, endpoint| state.remote(endpoint, remote))
@@ -329,7 +330,7 @@ impl Endpoint {
             cci::Memory::of_bytes(&Arc::new(cci::HeapBytes::new(bytes.to_vec()))).into()
         };
         let pieces = vec![(offset, len, key)];
-        self.remote(Remote { segments, to, pieces, is_write: true, data, context: 0, flags: NO_ENTRY | INJECT })
+        self.remote(Remote { segments, to, pieces, is_write: true, data, context: 0, flags: NO_ENTRY })
     }
 
     /// Takes back the operation of a context that has not matched, or not left: it ends with

@@ -2,6 +2,7 @@
 //! memory).
 
 use crate::access::Access;
+use crate::bits::INJECT;
 use crate::code::Code;
 use crate::large::code_of;
 use crate::links::Sending;
@@ -26,7 +27,13 @@ impl State {
         if wanted != segments.len() || !segments.are_right() || data.is_some() && !is_write {
             return Err(Code::Invalid);
         }
+        let is_injected = is_write && flags & INJECT != 0;
+        if is_injected && wanted > crate::INJECT_SIZE as u64 {
+            return Err(Code::MessageSize);
+        }
         let number = self.partner_at(to)?;
+        // The program changes what it has injected as soon as this returns.
+        let segments = if is_injected { segments.copied().ok_or(Code::Invalid)? } else { segments };
         self.requests.reserve().ok_or(Code::NoMemory)?;
         if let Some(bound) = &mut self.setup.transmit {
             bound.reserve()?;

@@ -1,7 +1,8 @@
 //! Memory of the program that an operation is of.
 
 use cci::__binding::Source;
-use cci::{Memory, View};
+use cci::{HeapBytes, Memory, View};
+use std::sync::Arc;
 
 /// Pieces of memory of one operation at most.
 pub const MAX_SEGMENTS: usize = 4;
@@ -54,6 +55,13 @@ impl Segments {
             Self::One(one) => one.len(),
             Self::Many(many) => many.iter().fold(0, |sum, part| sum.saturating_add(part.len())),
         }
+    }
+
+    /// A copy of the bytes. `None`: the memory cannot be read.
+    pub(crate) fn copied(&self) -> Option<Self> {
+        let len = self.len();
+        let copy = Self::One(Memory::of_bytes(&Arc::new(HeapBytes::new(vec![0; usize::try_from(len).ok()?]))));
+        if len == 0 { Some(Self::None) } else { self.copy_to(&copy, 0, len).then_some(copy) }
     }
 
     /// Whether there are none.

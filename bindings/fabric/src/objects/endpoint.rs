@@ -5,6 +5,7 @@ use super::kinds::{Counter, Domain, Endpoint, OfDomain, OfEndpoint, Queue, Vecto
 use super::object::{answered, begun, front, operations, table};
 use super::refused::refused;
 use super::{message, remote, tagged};
+use crate::attributes::{RECEIVE_FLAGS, TRANSMIT_FLAGS};
 use cci_fabric::{Code, EndpointOptions};
 use cci_fabric_sys::*;
 use cci_mem::arguments::Out;
@@ -108,7 +109,8 @@ pub(super) unsafe extern "C" fn open_with(
             place: asked.source.and_then(|bytes| cci_fabric::Record::place_of(&bytes)),
         };
         let endpoint = cci_fabric::Endpoint::new(&domain.domain, options);
-        let (transmit, receive) = (AtomicU64::new(asked.tx.op_flags), AtomicU64::new(asked.rx.op_flags));
+        let (transmit, receive) = (asked.tx.op_flags & TRANSMIT_FLAGS, asked.rx.op_flags & RECEIVE_FLAGS);
+        let (transmit, receive) = (AtomicU64::new(transmit), AtomicU64::new(receive));
         let c = fid_ep {
             fid: front(FI_CLASS_EP, context, &OPERATIONS),
             ops: table(&TABLE),
@@ -172,13 +174,13 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, argument: *mut c_voi
         // SAFETY: it leads to flags.
         let flags = unsafe { &mut *argument.cast::<u64>() };
         // Which side is meant stands among them.
-        let place = match *flags & (FI_TRANSMIT | FI_RECV) {
-            FI_TRANSMIT => &own.transmit,
-            FI_RECV => &own.receive,
+        let (place, known) = match *flags & (FI_TRANSMIT | FI_RECV) {
+            FI_TRANSMIT => (&own.transmit, TRANSMIT_FLAGS),
+            FI_RECV => (&own.receive, RECEIVE_FLAGS),
             _ => return Err(Code::BadFlags),
         };
         if command == FI_SETOPSFLAG {
-            place.store(*flags & !(FI_TRANSMIT | FI_RECV), Ordering::Relaxed);
+            place.store(*flags & known, Ordering::Relaxed);
         } else {
             *flags = place.load(Ordering::Relaxed);
         }

@@ -201,7 +201,9 @@ unsafe extern "C" fn wait_from(
         let own: &OfQueue = unsafe { Queue::own(cq) };
         let mut places = Places { next: to, sources, format: own.format };
         // SAFETY: it is called for `count` entries at most.
-        own.queue.wait(count, milliseconds(limit), |entry| unsafe { places.write(entry) })
+        let found = own.queue.wait(count, milliseconds(limit), |entry| unsafe { places.write(entry) });
+        // A signal is told as the end of the time (fi_cq(3)).
+        found.map_err(|code| if code == Code::Canceled { Code::Again } else { code })
     })
 }
 

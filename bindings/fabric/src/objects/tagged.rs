@@ -47,7 +47,7 @@ unsafe extern "C" fn receive(
     begun(|| {
         // SAFETY: the caller's promise.
         let (own, segments) = unsafe { (own(ep), memory(at, len)?) };
-        own.endpoint.receive(post(segments, from, (tag, ignore), number(context), own.receive()))
+        own.endpoint.receive(post(segments, from, (tag, ignore), number(context), own.receive() & !FI_MULTI_RECV))
     })
 }
 
@@ -67,7 +67,7 @@ unsafe extern "C" fn receive_pieces(
     begun(|| {
         // SAFETY: the caller's promise.
         let (own, segments) = unsafe { (own(ep), memories(pieces, count)?) };
-        own.endpoint.receive(post(segments, from, (tag, ignore), number(context), own.receive()))
+        own.endpoint.receive(post(segments, from, (tag, ignore), number(context), own.receive() & !FI_MULTI_RECV))
     })
 }
 

@@ -113,6 +113,32 @@ fn context(number: usize) -> *mut c_void {
 }
 
 #[test]
+fn a_signal_ends_a_wait_as_its_time_does() {
+    let opened = Opened::new(VERSION);
+    let queue = opened.queue(FI_CQ_FORMAT_TAGGED);
+    assert_eq!(call!(queue, ops, signal), 0);
+    let mut entry = MaybeUninit::<fi_cq_tagged_entry>::zeroed();
+    let ended = call!(queue, ops, sread, entry.as_mut_ptr().cast(), 1, null(), -1);
+    assert_eq!(ended, -(FI_EAGAIN as isize));
+    assert_eq!([close(queue), close(opened.domain), close(opened.fabric)], [0; 3]);
+}
+
+/// Peeks and the like are flags of one call, never of all.
+#[test]
+fn flags_of_all_operations_are_those_that_are_offered() {
+    let opened = Opened::new(VERSION);
+    let (queue, vector) = (opened.queue(FI_CQ_FORMAT_TAGGED), opened.vector());
+    let (endpoint, _) = opened.endpoint(queue, vector);
+    let mut flags = FI_RECV | FI_COMPLETION | FI_PEEK | FI_DISCARD;
+    assert_eq!(of_fid!(endpoint, control, FI_SETOPSFLAG, (&raw mut flags).cast()), 0);
+    flags = FI_RECV;
+    assert_eq!(of_fid!(endpoint, control, FI_GETOPSFLAG, (&raw mut flags).cast()), 0);
+    assert_eq!(flags, FI_COMPLETION);
+    let closed = [close(endpoint), close(queue), close(vector), close(opened.domain), close(opened.fabric)];
+    assert_eq!(closed, [0; 5]);
+}
+
+#[test]
 fn an_endpoint_is_found_by_the_port_that_it_was_given() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();

@@ -50,6 +50,21 @@ fn bytes_go_to_memory_of_a_key_and_come_back() {
 }
 
 #[test]
+fn what_is_injected_is_the_programs_again_at_once() {
+    let domain = domain("sm");
+    let (here, there) = (Side::new(&domain), Side::new(&domain));
+    let (to, target, from) = (here.meet(&there), memory(64), of(vec![1; 32]));
+    let _region = domain.register(target.clone(), 7, BOTH).expect("a region");
+    let inject = |local: &cci::Memory| Remote { flags: bits::INJECT, ..access(to, local, (0, 7), true, 1) };
+    here.endpoint.remote(inject(&from)).expect("a write");
+    // The key is asked for first: nothing has left.
+    assert!(from.copy_in(0, &[2; 32]));
+    assert_eq!(here.next_beside(&there).map(|entry| entry.context), Ok(1));
+    assert_eq!(bytes(&target)[..32], [1; 32]);
+    assert_eq!(here.endpoint.remote(inject(&of(vec![1; 33]))), Err(Code::MessageSize));
+}
+
+#[test]
 fn keys_ranges_and_rights_are_those_of_the_region() {
     let domain = domain("sm");
     let (here, there) = (Side::new(&domain), Side::new(&domain));
