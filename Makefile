@@ -33,6 +33,8 @@
 # make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
 #                            Linux with glibc 2.28 or newer; a second wheel for python3.14t where
 #                            that is found
+# make mpi-wheel             the wheel libcci-mpi, in target/mpi: the command, and the provider of
+#                            libfabric for MPIs of Python environments; uses it with mpich and mpi4py
 # make deb                   Debian packages, in target/deb: libcci2, libcci-dev, cci, libcci-compat
 # make archive               the sources with every dependency, in target/archive: builds without a
 #                            network
@@ -60,7 +62,7 @@ COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz attacks calls seeds soak jobs testbed install wheel deb archive book peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz attacks calls seeds soak jobs testbed install wheel mpi-wheel deb archive book peers peers-deps nightly release deny clean
 
 all: build
 
@@ -157,6 +159,9 @@ install: prepare
 
 wheel: prepare
 	@bindings/python/wheel "$(TARGET)"
+
+mpi-wheel: prepare
+	@packages/mpi/build "$(TARGET)" && packages/mpi/check "$(TARGET)/mpi"
 
 # lintian looks at the packages where it is installed.
 deb: prepare
